@@ -1,0 +1,147 @@
+// Package atomicfile writes files that appear whole or not at all.
+//
+// The contents go to a new file beside the target, are brought to disk, and
+// take the target's place by one rename. Whoever looks sees the old file or the
+// new one; after a failure or a signal the old one is still there. On Windows
+// the rename replaces as well, though the system promises less about power cuts.
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is a file that is being written and is not yet in its place.
+type File struct {
+	*os.File
+	target string
+	placed bool
+}
+
+// Write makes the file at path from what write puts into the file it is given.
+// See [Create].
+func Write(path string, write func(*os.File) error) error {
+	f, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := write(f.File); err != nil {
+		return err
+	}
+	return Commit(f)
+}
+
+// Create begins a file that [Commit] puts at path. An existing target keeps its
+// permissions; a symbolic link keeps pointing where it did and the file it points
+// to is replaced. Abort must be called when Commit was not, and may be after it.
+func Create(path string) (*File, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	mode := fs.FileMode(0o666)
+	old, err := os.Stat(path)
+	exists := err == nil
+	if exists {
+		if !old.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file", path)
+		}
+		mode = old.Mode().Perm()
+	}
+	f, err := beside(path, mode)
+	if err != nil {
+		return nil, err
+	}
+	w := &File{File: f, target: path}
+	if exists {
+		// The umask has narrowed the mode that creating the file asked for.
+		if err := f.Chmod(mode); err != nil {
+			w.Abort()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// beside opens a new file next to path, with a mode that the umask still narrows
+// (os.CreateTemp would make it private for good).
+func beside(path string, mode fs.FileMode) (*os.File, error) {
+	for i := 0; ; i++ {
+		f, err := os.OpenFile(temporary(path, i), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if !os.IsExist(err) || i == 100 {
+			return f, err
+		}
+	}
+}
+
+func temporary(path string, i int) string {
+	return fmt.Sprintf("%s.%d-%d.tmp", path, os.Getpid(), i)
+}
+
+// Abort throws away a file that has not taken its place.
+func (f *File) Abort() {
+	if !f.placed {
+		f.Close()
+		os.Remove(f.Name())
+	}
+}
+
+// Commit brings files to disk and puts them in their places, in this order. When
+// one of them cannot be placed, those before it are taken back.
+func Commit(files ...*File) error {
+	for _, f := range files {
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	var undo []func() error
+	for i, f := range files {
+		back := f.keepOld(i == len(files)-1)
+		if err := os.Rename(f.Name(), f.target); err != nil {
+			for _, u := range undo {
+				err = errors.Join(err, u())
+			}
+			return err
+		}
+		f.placed = true
+		undo = append(undo, back)
+	}
+	for _, f := range files {
+		os.Remove(f.old())
+		syncFolder(filepath.Dir(f.target))
+	}
+	return nil
+}
+
+// old is the name under which the replaced file lives on until all are placed.
+func (f *File) old() string { return f.Name() + ".old" }
+
+// keepOld gives the file that f replaces a second name, so that it can come back.
+// The last file to be placed needs none.
+func (f *File) keepOld(last bool) (back func() error) {
+	if last {
+		return nil
+	}
+	switch err := os.Link(f.target, f.old()); {
+	case errors.Is(err, fs.ErrNotExist):
+		return func() error { return os.Remove(f.target) }
+	case err != nil: // a file system without links
+		err = os.Rename(f.target, f.old())
+		if err != nil {
+			return func() error { return err }
+		}
+	}
+	return func() error { return os.Rename(f.old(), f.target) }
+}
+
+// syncFolder brings renames to disk, where the system can: it is no loss of
+// anybody's data when it cannot.
+func syncFolder(path string) {
+	if d, err := os.Open(path); err == nil {
+		_ = d.Sync()
+		d.Close()
+	}
+}
