@@ -1,9 +1,14 @@
 // Package atomicfile writes files that appear whole or not at all.
 //
-// The contents go to a new file beside the target, are brought to disk, and
-// take the target's place by one rename. Whoever looks sees the old file or the
-// new one; after a failure or a signal the old one is still there. On Windows
-// the rename replaces as well, though the system promises less about power cuts.
+// The contents go to a new file beside the target and take the target's place by
+// one rename. Whoever looks sees the old file or the new one; after a failure or a
+// signal the old one is still there.
+//
+// A file that replaces another is brought to disk before: a power cut must not
+// cost what was there. One that replaces nothing is left to the system to bring to
+// disk, as cp does it. Waiting would cost more than all the writing, several times
+// over for a large model, and save nothing that was anybody's. On Windows the
+// rename replaces as well, though the system promises less about power cuts.
 package atomicfile
 
 import (
@@ -12,13 +17,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // File is a file that is being written and is not yet in its place.
 type File struct {
 	*os.File
-	target string
-	placed bool
+	target   string
+	replaces bool // there is a file at target
+	placed   bool
 }
 
 // Write makes the file at path from what write puts into the file it is given.
@@ -44,8 +51,8 @@ func Create(path string) (*File, error) {
 	}
 	mode := fs.FileMode(0o666)
 	old, err := os.Stat(path)
-	exists := err == nil
-	if exists {
+	replaces := err == nil
+	if replaces {
 		if !old.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s is not a regular file", path)
 		}
@@ -55,8 +62,8 @@ func Create(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &File{File: f, target: path}
-	if exists {
+	w := &File{File: f, target: path, replaces: replaces}
+	if replaces {
 		// The umask has narrowed the mode that creating the file asked for.
 		if err := f.Chmod(mode); err != nil {
 			w.Abort()
@@ -89,11 +96,13 @@ func (f *File) Abort() {
 	}
 }
 
-// Commit brings files to disk and puts them in their places, in this order. When
-// one of them cannot be placed, those before it are taken back.
+// Commit puts files in their places, in this order; all are brought to disk first
+// if one of them replaces another file. When one of them cannot be placed, those
+// before it are taken back.
 func Commit(files ...*File) error {
+	sync := slices.ContainsFunc(files, func(f *File) bool { return f.replaces })
 	for _, f := range files {
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if err := f.finish(sync); err != nil {
 			return err
 		}
 	}
@@ -111,9 +120,20 @@ func Commit(files ...*File) error {
 	}
 	for _, f := range files {
 		os.Remove(f.old())
-		syncFolder(filepath.Dir(f.target))
+		if sync {
+			syncFolder(filepath.Dir(f.target))
+		}
 	}
 	return nil
+}
+
+func (f *File) finish(sync bool) error {
+	if sync {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	return f.Close()
 }
 
 // old is the name under which the replaced file lives on until all are placed.

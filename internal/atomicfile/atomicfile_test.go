@@ -1,0 +1,159 @@
+package atomicfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func put(content string) func(*os.File) error {
+	return func(f *os.File) error {
+		_, err := f.WriteString(content)
+		return err
+	}
+}
+
+// holds checks what a file contains, and that nothing else lies beside those named.
+func holds(t *testing.T, path, content string, beside ...string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil || string(b) != content {
+		t.Errorf("%s holds %q, %v, want %q", path, b, err, content)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(beside)+1 {
+		t.Errorf("the folder holds %v", entries)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := Write(path, put("first")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "first")
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, put("second")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "second")
+	if info, _ := os.Stat(path); runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
+		t.Errorf("permissions are %v now", info.Mode())
+	}
+}
+
+func TestWriteThatFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := Write(path, put("first")); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("full")
+	err := Write(path, func(f *os.File) error {
+		_ = put("half of the sec")(f)
+		return full
+	})
+	if !errors.Is(err, full) {
+		t.Errorf("error %v", err)
+	}
+	holds(t, path, "first")
+}
+
+func TestWriteFollowsALink(t *testing.T) {
+	folder := t.TempDir()
+	file, link := filepath.Join(folder, "file"), filepath.Join(folder, "link")
+	if err := Write(file, put("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", link); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	if err := Write(link, put("second")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, file, "second", "link")
+	if to, err := os.Readlink(link); to != "file" {
+		t.Errorf("the link points to %q, %v", to, err)
+	}
+}
+
+func TestWriteRefusesWhatIsNoFile(t *testing.T) {
+	folder := t.TempDir()
+	if err := Write(folder, put("x")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("error %v", err)
+	}
+	if err := Write(filepath.Join(folder, "none", "file"), put("x")); err == nil {
+		t.Error("a file was written into a folder that is not there")
+	}
+}
+
+// When the second of two files cannot be placed, the first is taken back: the old
+// one if there was one, else none.
+func TestCommitOfTwoTakesBack(t *testing.T) {
+	for _, old := range []bool{true, false} {
+		folder := t.TempDir()
+		first, second := filepath.Join(folder, "first"), filepath.Join(folder, "second")
+		if old {
+			if err := Write(first, put("old")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var files []*File
+		for _, path := range []string{first, second} {
+			f, err := Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Abort()
+			if err := put("new")(f.File); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		if err := os.MkdirAll(filepath.Join(second, "in the way"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := Commit(files...); err == nil {
+			t.Fatal("a file took the place of a folder")
+		}
+		files[1].Abort()
+		if old {
+			holds(t, first, "old", "second")
+		} else if _, err := os.Stat(first); err == nil {
+			t.Error("the first file has stayed")
+		}
+	}
+}
+
+func TestCommitOfTwo(t *testing.T) {
+	folder := t.TempDir()
+	first, second := filepath.Join(folder, "first"), filepath.Join(folder, "second")
+	for _, content := range []string{"one", "two"} {
+		var files []*File
+		for _, path := range []string{first, second} {
+			f, err := Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := put(content)(f.File); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		if err := Commit(files...); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			f.Abort() // nothing any more
+		}
+		holds(t, first, content, "second")
+		holds(t, second, content, "first")
+	}
+}

@@ -1,0 +1,68 @@
+package onnx_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/text"
+)
+
+func TestValidate(t *testing.T) {
+	const header = `<ir_version: 8, opset_import: ["": 16, "my": 1, "ai.onnx.ml": 2]> `
+	for _, c := range []struct{ name, body, want string }{
+		{"nothing wrong", `(float[2] x) => (y) { y = Add (x, x) }`, ""},
+		{"too few inputs", `(float[2] x) => (y) { y = Add (x) }`, `error: Add node that makes "y": it has 1 inputs; Add takes 2`},
+		{"too many inputs", `(float[2] x) => (y) { y = Relu (x, x) }`, `it has 2 inputs; Relu takes 1`},
+		{"too few of many", `(float[2] x) => (y) { y = Concat <axis = 0> () }`, `it has 0 inputs; Concat takes at least 1`},
+		{"absent inputs at the end", `(float[2] x) => (y) { y = Clip (x, "", "") }`, ""},
+		{"a needed input left out", `(float[2] x) => (y) { y = Add ("", x) }`, `input 0 (A) is left out, but not optional`},
+		{"too many outputs", `(float[2] x) => (y) { y, z = Relu (x) }`, `it has 2 outputs; Relu takes 1`},
+		{"outputs left out", `(float[2] x) => (y) { y, "", "" = LSTM <hidden_size = 1> (x, x, x) }`, ""},
+		{"missing attribute", `(float[2] x) => (y) { y = Cast (x) }`, `attribute "to" is missing`},
+		{"attribute of another kind", `(float[2] x) => (y) { y = Cast <to = 1.0> (x) }`, `attribute "to" is of kind 1, not 2`},
+		{"attribute twice", `(float[2] x) => (y) { y = Cast <to = 1, to = 1> (x) }`, `attribute "to" is given twice`},
+		{"unknown attribute", `(float[2] x) => (y) { y = Relu <alpha = 1.0> (x) }`, `warning: Relu node that makes "y": Relu has no attribute "alpha" in opset 16`},
+		{"type not allowed", `(string[2] x) => (y) { y = Add (x, x) }`, `input 0 (A) is tensor(string), which Add does not take`},
+		{"types that differ", `(float[2] x, int64[2] z) => (y) { y = Add (x, z) }`, `input 1 (B) is tensor(int64), but must be of the same type as another, which is tensor(float)`},
+		{"output of another type", `(float[2] x) => (int64[2] y) { y = Relu (x) }`, `output 0 (Y) is tensor(int64), but must be`},
+		{"sequences", `(seq(float[2]) s, int64 i) => (float[2] y) { y = SequenceAt (s, i) }`, ""},
+		{"an operator of a later opset", `(float[2] x) => (y) { y = Mish (x) }`, `operator Mish came with opset 18; the model imports 16`},
+		{"an unknown operator", `(float[2] x) => (y) { y = Mush (x) }`, `note: Mush node that makes "y": operator Mush is none of domain ""`},
+		{"an unknown domain", `(float[2] x) => (y) { y = my.Thing (x) z = my.Thing (x) }`, `operator Thing of domain "my" is opaque`},
+		{"a domain not imported", `(float[2] x) => (y) { y = your.Thing (x) }`, `imports no opset for its domain "your"`},
+		{"a deprecated operator", `(float[2] x, float[1] s) => (y) { y = Upsample (x, s) }`, `warning: Upsample node that makes "y": operator Upsample is deprecated in opset 16`},
+		{"no operator", `(float[2] x) => (y) { y = "" (x) }`, `it names no operator`},
+		{"another domain that is known", `(float[2] x) => (y) { y = ai.onnx.ml.Scaler <offset = [0.0]> () }`, `it has 0 inputs; Scaler takes 1`},
+		{"branches are looked into", `(bool c, float[2] x) => (y) { y = If (c) <then_branch = t () => (p) { p = Neg () }, else_branch = e () => (q) { q = Neg (x) }> }`, `Neg node that makes "p": it has 0 inputs`},
+		{"a call", `(float[2] x) => (y) { y = my.F <must = 1> (x) } <domain: "my", opset_import: ["": 16]> F <must, may = 2> (a) => (b) { b = Neg (a) }`, ""},
+		{"a call without its attribute", `(float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["": 16]> F <must> (a) => (b) { b = Neg (a) }`, `attribute "must" is missing, which function F needs`},
+		{"a call with more", `(float[2] x) => (y) { y, z = my.F <k = 1> (x, x) } <domain: "my", opset_import: ["": 16]> F (a) => (b) { b = Neg (a) }`, `it has 2 inputs; function F takes at most 1`},
+		{"a function's body", `(float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["": 16]> F (a) => (b) { b = Neg (a, a) }`, `Neg node that makes "b": it has 2 inputs`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			findings := text.MustParse(t, header+c.body).Validate()
+			if c.want == "" {
+				if len(findings) > 0 {
+					t.Errorf("findings: %v", findings)
+				}
+				return
+			}
+			for _, f := range findings {
+				if strings.Contains(f.String(), c.want) {
+					return
+				}
+			}
+			t.Errorf("findings %v, want %q", findings, c.want)
+		})
+	}
+}
+
+// What is noted of an operator is noted once, whatever the number of its nodes.
+func TestValidateNotesOnce(t *testing.T) {
+	m := text.MustParse(t, `<ir_version: 8, opset_import: ["": 999, "my": 1]> (float[2] x) => (y) { a = my.A (x) b = my.A (a) c = my.B (b) d = Relu (c) y = Relu (d) }`)
+	findings := m.Validate()
+	if len(findings) != 3 || findings[0].Severity != onnx.Note || !strings.Contains(findings[2].Message, "newer than the newest known") {
+		t.Errorf("%v", findings)
+	}
+}
