@@ -46,7 +46,7 @@ const firstBuffer = 4 << 20
 func (m *Model) encode(external map[*Tensor]placement, keepExternal bool) (*rope, error) {
 	e := &encoder{external: external, keepExternal: keepExternal, source: m.source.mapping()}
 	e.small = make([]byte, 0, min(len(m.encoded), firstBuffer))
-	err := guarded(func() error {
+	err := m.source.guarded(func() error {
 		e.model(m)
 		return e.err
 	})

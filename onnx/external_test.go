@@ -347,6 +347,7 @@ func TestModelThatIsALink(t *testing.T) {
 	save(t, m, filepath.Join(snapshot, "out.onnx"), onnx.KeepExternal)
 	holdsWeights(t, open(t, filepath.Join(snapshot, "out.onnx")))
 	save(t, m, filepath.Join(snapshot, "m.onnx"), onnx.SplitExternal) // follows the link
+	same(t, "files", list(t, blobs), []string{"0a1b", "0a1b.data", "2c3d"})
 	holdsWeights(t, open(t, filepath.Join(snapshot, "m.onnx")))
 	holdsWeights(t, m)
 }

@@ -3,26 +3,45 @@ package onnx
 import (
 	"errors"
 	"os"
+	"runtime"
 	"runtime/debug"
 )
 
 // errChanged says that a file lost bytes while a model stood on it.
 var errChanged = errors.New("the file changed while it was being read; start again when nobody writes to it")
 
-// guarded runs f, which reads from mapped files. When one of them is cut short
-// meanwhile, touching the lost pages is a fault of the processor; it becomes an error.
-func guarded(f func() error) (err error) {
+// guarded runs f, which reads from the mapped files of a model. When one of them is
+// cut short meanwhile, touching the lost pages is a fault of the processor; it
+// becomes an error.
+func (s *source) guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case interface{ Addr() uintptr }: // a fault outside of Go's memory
-			err = errChanged
-		default:
+		r := recover()
+		if r == nil {
+			return
+		}
+		_, isFault := r.(interface{ Addr() uintptr }) // outside of Go's memory
+		if _, isRuntime := r.(runtime.Error); !isFault && !(isRuntime && s.lostBytes()) {
 			panic(r)
 		}
+		err = errChanged
 	}()
 	return f()
+}
+
+// lostBytes says whether one of the files is shorter than it was. Where programs
+// run under an emulator, a fault does not come with its address, and this tells.
+func (s *source) lostBytes() bool {
+	if s == nil {
+		return false
+	}
+	lost := s.file.checkSize() != nil
+	for _, side := range s.sides {
+		side.mu.Lock()
+		lost = lost || side.mapped.checkSize() != nil
+		side.mu.Unlock()
+	}
+	return lost
 }
 
 // checkSize finds out early that a mapped file has been cut short.

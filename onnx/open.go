@@ -16,9 +16,10 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := decode(newSource(path, file))
+	s := newSource(path, file)
+	m, err := decode(s)
 	if err != nil {
-		err = explain(path, file, err)
+		err = s.explain(err)
 		file.Close()
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (m *Model) Close() error {
 
 func decode(s *source) (m *Model, err error) {
 	d := decoder{source: s, words: map[string]string{}}
-	err = guarded(func() error {
+	err = s.guarded(func() error {
 		m, err = d.model(s.file.data)
 		return err
 	})
@@ -51,14 +52,14 @@ func decode(s *source) (m *Model, err error) {
 
 // explain puts the file's name before an error, and says what the file seems to
 // be when it is no ONNX at all.
-func explain(path string, file *mapping, err error) error {
+func (s *source) explain(err error) error {
 	foreign := ""
 	if !errors.Is(err, errChanged) {
 		// The first bytes may be gone by now, if somebody cuts the file at this moment.
-		_ = guarded(func() error { foreign = foreignFormat(file.data); return nil })
+		_ = s.guarded(func() error { foreign = foreignFormat(s.file.data); return nil })
 	}
 	if foreign != "" {
-		return fmt.Errorf("%s: not an ONNX model: %s", path, foreign)
+		return fmt.Errorf("%s: not an ONNX model: %s", s.path, foreign)
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return fmt.Errorf("%s: %w", s.path, err)
 }

@@ -60,8 +60,9 @@ func TestOpenOfWhatIsNoFile(t *testing.T) {
 // say that it is cut.
 func TestOpenOfTruncatedModels(t *testing.T) {
 	b := marshal(t, everything())
-	cut := 0
-	for n := range len(b) {
+	cut, cuts := 0, 0
+	for n := 0; n < len(b); n += 1 + n/300 {
+		cuts++
 		m, err := onnx.Parse(b[:n], "")
 		if err == nil {
 			// The fields that were cut off may be ones nobody needs.
@@ -75,8 +76,8 @@ func TestOpenOfTruncatedModels(t *testing.T) {
 			cut++
 		}
 	}
-	if cut < len(b)/2 {
-		t.Errorf("only %d of %d cuts are told as such", cut, len(b))
+	if cut < cuts/2 {
+		t.Errorf("only %d of %d cuts are told as such", cut, cuts)
 	}
 }
 

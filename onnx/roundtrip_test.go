@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -323,6 +324,58 @@ func TestFieldsThatStandTwiceAreMerged(t *testing.T) {
 	}
 	if !proto.Equal(got.Graph, want.Graph) {
 		t.Error("the merged graph differs from what the generated bindings read")
+	}
+}
+
+// The same inside of an attribute, a type and a tensor.
+func TestMessagesInTwoPieces(t *testing.T) {
+	piece := func(number protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+	}
+	half := func(m proto.Message) []byte { return marshal(t, m) }
+	head := half(&onnxpb.TensorProto{DataType: num(int32(tensor.Int8)), Dims: []int64{2}})
+	data := half(&onnxpb.TensorProto{RawData: []byte{1, 2}, DataLocation: onnxpb.TensorProto_DEFAULT.Enum()})
+	value := slices.Concat(piece(1, []byte("value")), piece(5, head), piece(5, data), []byte{0xa0, 1, 4})
+	node := slices.Concat(piece(2, []byte("c")), piece(4, []byte("Constant")), piece(5, value))
+	elem := half(&onnxpb.TypeProto_Tensor{ElemType: num(int32(tensor.Int8))})
+	shape := half(&onnxpb.TypeProto_Tensor{Shape: tensorType(tensor.Int8, 2).GetTensorType().GetShape()})
+	output := slices.Concat(piece(1, []byte("c")), piece(2, piece(1, elem)), piece(2, piece(1, shape)))
+	b := piece(7, slices.Concat(piece(1, node), piece(12, output)))
+	m := parse(t, b)
+	c := m.Graph.Find("c")
+	d, err := c.Constant().Dense()
+	if err != nil || d.String() != "INT8[2]{1, 2}" || c.Type.String() != "INT8[2]" {
+		t.Errorf("the constant is %v, %v, of type %s", d, err, c.Type)
+	}
+	if !bytes.Equal(encode(t, m), b) {
+		t.Error("the model came back as other bytes")
+	}
+}
+
+// What value_info says of a stored tensor counts less than the tensor, and stays
+// in the file all the same.
+func TestStaleTypeOfAnInitializer(t *testing.T) {
+	b := marshal(t, &onnxpb.ModelProto{IrVersion: num(int64(8)), Graph: &onnxpb.GraphProto{
+		Initializer: []*onnxpb.TensorProto{rawTensor("w", tensor.Int8, []byte{1, 2}, 2)},
+		ValueInfo:   []*onnxpb.ValueInfoProto{info("w", tensorType(tensor.Float32, 9))},
+	}})
+	m := parse(t, b)
+	if got := m.Graph.Find("w").Type.String(); got != "INT8[2]" {
+		t.Errorf("w is %s", got)
+	}
+	if err := m.Check(); err != nil {
+		t.Error(err)
+	}
+	sameMessage(t, encode(t, m), b)
+}
+
+// A data_location that the schema does not know is none, as every reader of proto2 has it.
+func TestUnknownDataLocation(t *testing.T) {
+	w := rawTensor("w", tensor.Int8, []byte{1, 2}, 2)
+	w.ProtoReflect().SetUnknown([]byte{14 << 3, 7})
+	m := parse(t, marshal(t, &onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Initializer: []*onnxpb.TensorProto{w}}}))
+	if d, err := m.Graph.Find("w").Initializer().Dense(); err != nil || d.String() != "INT8[2]{1, 2}" {
+		t.Errorf("w is %v, %v", d, err)
 	}
 }
 

@@ -87,7 +87,7 @@ func (m *Model) save(path string, mode ExternalData) error {
 			return err
 		}
 		files = append(files, f)
-		return streamTo(f.File, stream)
+		return m.source.streamTo(f.File, stream)
 	}
 	if len(plan.tensors) > 0 {
 		if err := write(plan.path, plan.stream); err != nil {
@@ -110,7 +110,7 @@ func (m *Model) Encode() ([]byte, error) {
 		return nil, errors.New("the model is larger than the 2 GiB one ONNX message can hold")
 	}
 	var out []byte
-	err = guarded(func() error { out = r.flat(); return nil })
+	err = m.source.guarded(func() error { out = r.flat(); return nil })
 	return out, err
 }
 
@@ -138,9 +138,9 @@ type copier struct {
 
 // streamTo runs a writer of a whole file. Bytes that are written straight from a
 // mapped file may be gone by now.
-func streamTo(f *os.File, stream func(*copier) error) error {
+func (s *source) streamTo(f *os.File, stream func(*copier) error) error {
 	w := &copier{bufio.NewWriterSize(f, 1<<16), f}
-	err := guarded(func() error {
+	err := s.guarded(func() error {
 		if err := stream(w); err != nil {
 			return err
 		}

@@ -118,7 +118,7 @@ func (t *Tensor) Dense() (*tensor.Dense, error) {
 		return d, nil
 	}
 	var d *tensor.Dense
-	err := guarded(func() (err error) {
+	err := t.source.guarded(func() (err error) {
 		d, err = t.decode()
 		return err
 	})

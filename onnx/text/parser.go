@@ -15,7 +15,7 @@ const (
 	defaultIRVersion = 10
 	defaultOpset     = 21
 	// maxNesting bounds how deeply types and graphs may be nested.
-	maxNesting = 60
+	maxNesting = 250
 )
 
 // Parse reads a model. A text without a header means IR version 10 and opset 21

@@ -134,8 +134,8 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"g () => (y) {} g () => () {}", `nothing makes "y"`},
 		{"é (", `1:1: the character 'é' has no meaning here`},
 		{"\"é\" (x y", `1:6: there is no type "x"`},
-		{strings.Repeat("g () => () { = If () <b = ", 100), `nested deeper than`},
-		{"g (" + strings.Repeat("seq(", 100), `nested deeper than`},
+		{strings.Repeat("g () => () { = If () <b = ", 300), `nested deeper than`},
+		{"g (" + strings.Repeat("seq(", 300), `nested deeper than`},
 	} {
 		_, err := text.Parse(c.source)
 		var where *text.Error

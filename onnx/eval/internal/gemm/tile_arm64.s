@@ -1,0 +1,136 @@
+#include "textflag.h"
+
+// The micro-kernels of arm64, whose 32 vector registers hold four float32 each. Rows
+// of B come in V0 and V1, an element of A, repeated, in V2 to V5; the sums of row i are
+// in V(8+2i) and V(9+2i). Written by hand: the assembler library knows amd64 only.
+
+// func tile8x8(depth int, a, b, c *float32, step int)
+TEXT ·tile8x8(SB), NOSPLIT, $0-40
+	MOVD depth+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD c+24(FP), R3
+	MOVD step+32(FP), R4
+	LSL  $2, R4, R4
+	ADD  $16, R1, R5
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+
+steps:
+	CBZ    R0, add
+	VLD1.P 32(R2), [V0.S4, V1.S4]
+	VLD1R.P 4(R1), [V2.S4]
+	VFMLA V0.S4, V2.S4, V8.S4
+	VFMLA V1.S4, V2.S4, V9.S4
+	VLD1R.P 4(R5), [V3.S4]
+	VFMLA V0.S4, V3.S4, V16.S4
+	VFMLA V1.S4, V3.S4, V17.S4
+	VLD1R.P 4(R1), [V4.S4]
+	VFMLA V0.S4, V4.S4, V10.S4
+	VFMLA V1.S4, V4.S4, V11.S4
+	VLD1R.P 4(R5), [V5.S4]
+	VFMLA V0.S4, V5.S4, V18.S4
+	VFMLA V1.S4, V5.S4, V19.S4
+	VLD1R.P 4(R1), [V2.S4]
+	VFMLA V0.S4, V2.S4, V12.S4
+	VFMLA V1.S4, V2.S4, V13.S4
+	VLD1R.P 4(R5), [V3.S4]
+	VFMLA V0.S4, V3.S4, V20.S4
+	VFMLA V1.S4, V3.S4, V21.S4
+	VLD1R.P 4(R1), [V4.S4]
+	VFMLA V0.S4, V4.S4, V14.S4
+	VFMLA V1.S4, V4.S4, V15.S4
+	VLD1R.P 4(R5), [V5.S4]
+	VFMLA V0.S4, V5.S4, V22.S4
+	VFMLA V1.S4, V5.S4, V23.S4
+	ADD $16, R1
+	ADD $16, R5
+	SUB $1, R0
+	B   steps
+
+	// There is no addition of vectors: the sums are multiplied by 1 and added to C.
+add:
+	FMOVS $1.0, F2
+	VDUP  V2.S[0], V2.S4
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V8.S4, V2.S4, V0.S4
+	VFMLA V9.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	ADD R4, R3
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V10.S4, V2.S4, V0.S4
+	VFMLA V11.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	ADD R4, R3
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V12.S4, V2.S4, V0.S4
+	VFMLA V13.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	ADD R4, R3
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V14.S4, V2.S4, V0.S4
+	VFMLA V15.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	ADD R4, R3
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V16.S4, V2.S4, V0.S4
+	VFMLA V17.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	ADD R4, R3
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V18.S4, V2.S4, V0.S4
+	VFMLA V19.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	ADD R4, R3
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V20.S4, V2.S4, V0.S4
+	VFMLA V21.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	ADD R4, R3
+	VLD1 (R3), [V0.S4, V1.S4]
+	VFMLA V22.S4, V2.S4, V0.S4
+	VFMLA V23.S4, V2.S4, V1.S4
+	VST1 [V0.S4, V1.S4], (R3)
+	RET
+
+// func tile1x8(depth int, a, b, c *float32)
+TEXT ·tile1x8(SB), NOSPLIT, $0-32
+	MOVD depth+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD c+24(FP), R3
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+
+steps:
+	CBZ    R0, add
+	VLD1.P 32(R2), [V0.S4, V1.S4]
+	VLD1R  (R1), [V2.S4]
+	ADD    $32, R1
+	VFMLA  V0.S4, V2.S4, V8.S4
+	VFMLA  V1.S4, V2.S4, V9.S4
+	SUB    $1, R0
+	B      steps
+
+add:
+	FMOVS $1.0, F2
+	VDUP  V2.S[0], V2.S4
+	VLD1  (R3), [V0.S4, V1.S4]
+	VFMLA V8.S4, V2.S4, V0.S4
+	VFMLA V9.S4, V2.S4, V1.S4
+	VST1  [V0.S4, V1.S4], (R3)
+	RET
