@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -55,16 +54,18 @@ type search struct {
 
 // naming is how the library and the folders around it are called on one system.
 type naming struct {
-	glob string         // what the library's file name looks like
-	name *regexp.Regexp // the same exactly; the first group is the release, if it is there
-	node string         // the system's name in node packages
+	glob string // what the library's file name looks like
+	// before and after are the name without the release, which may stand between
+	// them behind a dot.
+	before, after string
+	node          string // the system's name in node packages
 }
 
 var (
 	namings = map[string]naming{
-		"linux":   {"libonnxruntime.so*", regexp.MustCompile(`^libonnxruntime\.so(?:\.([0-9.]+))?$`), "linux"},
-		"darwin":  {"libonnxruntime*.dylib", regexp.MustCompile(`^libonnxruntime(?:\.([0-9.]+))?\.dylib$`), "darwin"},
-		"windows": {"onnxruntime.dll", regexp.MustCompile(`^onnxruntime()\.dll$`), "win32"},
+		"linux":   {"libonnxruntime.so*", "libonnxruntime.so", "", "linux"},
+		"darwin":  {"libonnxruntime*.dylib", "libonnxruntime", ".dylib", "darwin"},
+		"windows": {"onnxruntime.dll", "onnxruntime.dll", "", "win32"},
 	}
 	// nodeProcessors has the names of processors in node packages.
 	nodeProcessors = map[string]string{"amd64": "x64", "arm64": "arm64"}
@@ -146,12 +147,14 @@ func (s *search) newest(pattern string) string {
 // release returns the numbers in the name of a library file, empty when it has
 // none, or nil when the file is something else.
 func (s *search) release(path string) []int {
-	match := s.naming().name.FindStringSubmatch(filepath.Base(path))
-	if match == nil {
+	naming := s.naming()
+	rest, isOurs := strings.CutPrefix(filepath.Base(path), naming.before)
+	middle, ends := strings.CutSuffix(rest, naming.after)
+	if !isOurs || !ends || middle != "" && (middle[0] != '.' || strings.Trim(middle, ".0123456789") != "") {
 		return nil
 	}
 	numbers := []int{}
-	for part := range strings.SplitSeq(match[1], ".") {
+	for part := range strings.SplitSeq(middle, ".") {
 		if n, err := strconv.Atoi(part); err == nil {
 			numbers = append(numbers, n)
 		}

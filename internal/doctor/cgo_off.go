@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package doctor
+
+const hasCGo = false

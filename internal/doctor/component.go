@@ -1,0 +1,221 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/npuctl/npuctl/internal/onnxruntime"
+)
+
+// findRuntime finds and opens ONNX Runtime.
+func findRuntime() (path, version string, tried []string, err error) {
+	path, tried, err = onnxruntime.Find("")
+	if err != nil {
+		return "", "", tried, err
+	}
+	library, err := onnxruntime.Open(path)
+	if err != nil {
+		return path, "", tried, err
+	}
+	defer library.Close()
+	return path, library.Version(), tried, nil
+}
+
+func (m machine) onnxRuntime() Component {
+	c := Component{Name: "ONNX Runtime", NeededFor: "an independent judge for optimize --check; infer --engine ort"}
+	path, version, tried, err := m.ort()
+	switch {
+	case err == nil:
+		c.Found, c.Path, c.Version = true, path, version
+	case path != "":
+		c.Path, c.Detail, c.Remedy = path, err.Error(), onnxruntime.Remedy
+	default:
+		c.Looked, c.Remedy = tried, onnxruntime.Remedy
+	}
+	return c
+}
+
+// cannRoots lists where the CANN toolkit may be: where the environment says, then
+// where releases from 8.5 on install it, then those before.
+func (m machine) cannRoots() []string {
+	roots := []string{m.getenv("ASCEND_HOME_PATH"), m.getenv("ASCEND_TOOLKIT_HOME")}
+	parents := []string{m.at("usr/local/Ascend")}
+	if m.home != "" {
+		parents = append(parents, filepath.Join(m.home, "Ascend"))
+	}
+	for _, parent := range parents {
+		for _, below := range []string{"cann", "ascend-toolkit/latest", "latest", "nnrt/latest"} {
+			roots = append(roots, filepath.Join(parent, below))
+		}
+	}
+	return slices.DeleteFunc(roots, func(s string) bool { return s == "" })
+}
+
+func (m machine) cann() Component {
+	c := Component{Name: "CANN toolkit", NeededFor: "compiling for Ascend and running on it (next release)"}
+	for _, root := range m.cannRoots() {
+		info, err := os.Stat(root)
+		if err != nil || !info.IsDir() {
+			c.Looked = append(c.Looked, root+": nothing there")
+			continue
+		}
+		c.Found, c.Path, c.Version, c.Looked = true, root, cannVersion(root), nil
+		if home := m.getenv("ASCEND_HOME_PATH"); home == "" && m.getenv("ASCEND_TOOLKIT_HOME") == "" {
+			c.Detail = "its environment is not set"
+			c.Remedy = "source " + filepath.Join(root, "set_env.sh")
+		}
+		return c
+	}
+	c.Remedy = "install the CANN toolkit from hiascend.com, or use a container image with it, and source its set_env.sh"
+	return c
+}
+
+// runningVersion reads a line of version.cfg, as toolkit_running_version=[7.7.0:8.1.RC1].
+func runningVersion(line string) (version string, ok bool) {
+	key, value, _ := strings.Cut(line, "=")
+	part, isRunning := strings.CutSuffix(key, "_running_version")
+	if !isRunning || !slices.Contains([]string{"toolkit", "runtime", "compiler", "opp"}, part) {
+		return "", false
+	}
+	value = strings.Trim(value, "[] ")
+	if _, release, found := strings.Cut(value, ":"); found {
+		value = release
+	}
+	return value, value != ""
+}
+
+// plainVersion reads a line of the .info files, as version=8.1.RC1.
+func plainVersion(line string) (version string, ok bool) {
+	key, value, _ := strings.Cut(line, "=")
+	if !strings.EqualFold(key, "version") {
+		return "", false
+	}
+	value = strings.Trim(strings.TrimSpace(value), `"'`)
+	return value, value != ""
+}
+
+// cannVersion reads the release of a toolkit; "" when no file says it.
+func cannVersion(root string) string {
+	for _, file := range []struct {
+		pattern string
+		read    func(line string) (string, bool)
+	}{
+		{"*-linux/ascend_toolkit_install.info", plainVersion},
+		{"version.cfg", runningVersion},
+		{"ascend_*_install.info", plainVersion},
+		{"version.info", plainVersion},
+	} {
+		matches, err := filepath.Glob(filepath.Join(escapeGlob(root), file.pattern))
+		if err != nil {
+			continue
+		}
+		for _, path := range matches {
+			if v := firstVersion(path, file.read); v != "" {
+				return v
+			}
+		}
+	}
+	return ""
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// maxInfo bounds what is read of a file that says a version.
+const maxInfo = 64 << 10
+
+// firstVersion is what the first line that read can read says; "" if there is none.
+func firstVersion(path string, read func(line string) (string, bool)) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxInfo {
+		return ""
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if version, ok := read(strings.TrimSpace(line)); ok {
+			return version
+		}
+	}
+	return ""
+}
+
+// program looks for a program on the path.
+func (m machine) program(c Component, name string) Component {
+	path, err := m.which(name)
+	if err == nil {
+		c.Found, c.Path, c.Remedy = true, path, ""
+		return c
+	}
+	c.Looked = []string{fmt.Sprintf("%s: not on the PATH", name)}
+	if !errors.Is(err, exec.ErrNotFound) {
+		c.Looked = []string{err.Error()}
+	}
+	return c
+}
+
+func (m machine) atc() Component {
+	return m.program(Component{Name: "atc", NeededFor: "compiling .onnx to .om (next release)", Remedy: "it comes with the CANN toolkit: source its set_env.sh"}, "atc")
+}
+
+func (m machine) driver() Component {
+	path := m.at("usr/local/Ascend/driver/version.info")
+	c := Component{Name: "Ascend driver", NeededFor: "running on an NPU (next release)", Version: firstVersion(path, plainVersion)}
+	if c.Version != "" {
+		c.Found, c.Path = true, path
+		return c
+	}
+	c.Looked = []string{path + ": nothing there"}
+	c.Remedy = "install the NPU driver and firmware from hiascend.com; a container needs this file mounted"
+	return c
+}
+
+// isDevice says whether a name in /dev is that of a card: davinci0, but not davinci_manager.
+func isDevice(name string) bool {
+	number, ok := strings.CutPrefix(name, "davinci")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+func (m machine) devices() Component {
+	c := Component{Name: "NPU devices", NeededFor: "running on an NPU (next release)"}
+	entries, _ := os.ReadDir(m.at("dev")) // without it there are no devices
+	var names, closed []string
+	for _, e := range entries {
+		if !isDevice(e.Name()) {
+			continue
+		}
+		names = append(names, e.Name())
+		if f, err := os.OpenFile(m.at("dev/"+e.Name()), os.O_RDONLY, 0); err == nil {
+			f.Close()
+		} else if errors.Is(err, os.ErrPermission) {
+			closed = append(closed, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		c.Looked = []string{m.at("dev/davinci*") + ": nothing there"}
+		c.Remedy = "on a machine with a card: check the driver; in a container: pass the devices (--device /dev/davinci0 and so on)"
+		return c
+	}
+	c.Found, c.Path, c.Detail = true, m.at("dev"), strings.Join(names, ", ")
+	if len(closed) > 0 {
+		c.Detail += "; not yours to open: " + strings.Join(closed, ", ")
+		c.Remedy = "add your user to the device's group (HwHiAiUser by default)"
+	}
+	return c
+}
+
+func (m machine) npuSMI() Component {
+	return m.program(Component{Name: "npu-smi", NeededFor: "the exact name of the chip, its load and temperature", Remedy: "it comes with the NPU driver"}, "npu-smi")
+}
+
+func (m machine) triton() Component {
+	return m.program(Component{Name: "tritonserver", NeededFor: "serving from a Triton model repository (next release)", Remedy: "use NVIDIA's Triton container, or build the server"}, "tritonserver")
+}

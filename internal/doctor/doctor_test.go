@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// board is a machine whose files and programs are those given.
+func board(t *testing.T, files map[string]string, programs ...string) machine {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return machine{
+		root: root, home: filepath.Join(root, "home"), getenv: func(string) string { return "" },
+		which: func(name string) (string, error) {
+			for _, p := range programs {
+				if filepath.Base(p) == name {
+					return p, nil
+				}
+			}
+			return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+		},
+		ort: func() (string, string, []string, error) {
+			return "", "", []string{"/usr/lib/libonnxruntime.so*: nothing there"}, errors.New("none")
+		},
+	}
+}
+
+func TestCANN(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		files         map[string]string
+		environment   map[string]string // values are below the root
+		path, version string
+		wantSource    bool
+	}{
+		{name: "new layout", files: map[string]string{"usr/local/Ascend/cann/aarch64-linux/ascend_toolkit_install.info": "package_name=Ascend-cann-toolkit\nversion=8.5.0\n"},
+			path: "usr/local/Ascend/cann", version: "8.5.0", wantSource: true},
+		{name: "old layout", files: map[string]string{"usr/local/Ascend/ascend-toolkit/latest/version.cfg": "# version\nruntime_running_version=[7.3.0.1.231:8.0.RC2]\n"},
+			path: "usr/local/Ascend/ascend-toolkit/latest", version: "8.0.RC2", wantSource: true},
+		{name: "of a user", files: map[string]string{"home/Ascend/ascend-toolkit/latest/version.cfg": "toolkit_running_version=[8.1.RC1]\n"},
+			path: "home/Ascend/ascend-toolkit/latest", version: "8.1.RC1", wantSource: true},
+		{name: "where the environment says", files: map[string]string{"opt/cann/version.info": "Version=8.2\n", "usr/local/Ascend/cann/version.info": "Version=1\n"},
+			environment: map[string]string{"ASCEND_HOME_PATH": "opt/cann"}, path: "opt/cann", version: "8.2"},
+		{name: "without a version", files: map[string]string{"usr/local/Ascend/cann/version.cfg": "nothing here"}, path: "usr/local/Ascend/cann", wantSource: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := board(t, test.files)
+			m.getenv = func(name string) string {
+				if v := test.environment[name]; v != "" {
+					return m.at(v)
+				}
+				return ""
+			}
+			c := m.cann()
+			if !c.Found || c.Path != m.at(test.path) || c.Version != test.version || strings.HasPrefix(c.Remedy, "source ") != test.wantSource {
+				t.Errorf("got %+v", c)
+			}
+		})
+	}
+}
+
+func TestDriverDevicesAndPrograms(t *testing.T) {
+	m := board(t, map[string]string{"usr/local/Ascend/driver/version.info": "Version=24.1.rc3\n", "dev/davinci0": "", "dev/davinci12": "", "dev/davinci_manager": ""},
+		"/usr/local/sbin/npu-smi", "/opt/tritonserver/bin/tritonserver")
+	if c := m.driver(); c.Version != "24.1.rc3" {
+		t.Errorf("driver %+v", c)
+	}
+	if c := m.devices(); !c.Found || c.Detail != "davinci0, davinci12" {
+		t.Errorf("devices %+v", c)
+	}
+	if c := m.npuSMI(); c.Path != "/usr/local/sbin/npu-smi" || c.Remedy != "" {
+		t.Errorf("npu-smi %+v", c)
+	}
+	if c := m.triton(); !c.Found {
+		t.Errorf("tritonserver %+v", c)
+	}
+	if c := m.atc(); c.Found || c.Remedy == "" || c.Looked[0] != "atc: not on the PATH" {
+		t.Errorf("atc %+v", c)
+	}
+}
+
+// Nothing is there: each component says where it was looked for and how to get it.
+func TestABareMachine(t *testing.T) {
+	for _, c := range board(t, nil).components() {
+		if c.Found || c.NeededFor == "" || c.Remedy == "" || len(c.Looked) == 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestRuntimeThatCannotBeOpened(t *testing.T) {
+	m := board(t, nil)
+	m.ort = func() (string, string, []string, error) {
+		return "/lib/x.so", "", nil, errors.New("this npuctl was built without cgo")
+	}
+	if c := m.onnxRuntime(); c.Found || c.Path != "/lib/x.so" || !strings.Contains(c.Detail, "without cgo") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestExamineThisMachine(t *testing.T) {
+	r := Examine("v1")
+	if r.Version != "v1" || r.CPU.Cores < 1 || r.OS != runtime.GOOS || len(r.Components) != 7 {
+		t.Errorf("%+v", r)
+	}
+	if (runtime.GOOS == "linux" || runtime.GOOS == "darwin") && r.MemoryBytes < 1<<20 {
+		t.Errorf("%d bytes of memory", r.MemoryBytes)
+	}
+	if runtime.GOARCH == "arm64" && len(r.CPU.Features) == 0 {
+		t.Error("an arm64 without ASIMD")
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/onnxruntime"
+	"github.com/npuctl/npuctl/onnx/eval"
+	"github.com/npuctl/npuctl/onnx/tensor"
+)
+
+// runtimeEngine is ONNX Runtime with its optimisations off: the model as it is written.
+type runtimeEngine struct {
+	library *onnxruntime.Library
+	threads int
+}
+
+func environmentNamesLibrary() bool { return os.Getenv(onnxruntime.EnvironmentVariable) != "" }
+
+func openONNXRuntime(o Options) (Engine, error) {
+	path, _, err := onnxruntime.Find(o.Library)
+	if err != nil {
+		return nil, fault.New(fault.Missing, "%w", err)
+	}
+	library, err := onnxruntime.Open(path)
+	if err != nil {
+		return nil, fault.New(fault.Missing, "%w", err)
+	}
+	return &runtimeEngine{library: library, threads: o.Threads}, nil
+}
+
+// Name returns the library's name and version.
+func (e *runtimeEngine) Name() string { return "ONNX Runtime " + e.library.Version() }
+
+// Close ends the use of the library.
+func (e *runtimeEngine) Close() error { return e.library.Close() }
+
+// Load makes a session.
+func (e *runtimeEngine) Load(_ context.Context, s Source) (Program, error) {
+	options := onnxruntime.Options{IntraOpThreads: e.threads}
+	var session *onnxruntime.Session
+	var err error
+	if s.Path != "" {
+		session, err = e.library.NewSession(filepath.Clean(s.Path), options)
+	} else {
+		session, err = e.library.NewSessionFromBytes(s.Bytes, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeProgram{session}, nil
+}
+
+type runtimeProgram struct{ session *onnxruntime.Session }
+
+// Close releases the session.
+func (p *runtimeProgram) Close() error { return p.session.Close() }
+
+// Run computes all outputs.
+func (p *runtimeProgram) Run(ctx context.Context, inputs map[string]eval.Value) (map[string]eval.Value, error) {
+	given := make(map[string]onnxruntime.Value, len(inputs))
+	for name, v := range inputs {
+		given[name] = toRuntime(v)
+	}
+	for _, in := range p.session.Inputs() {
+		if _, ok := given[in.Name]; !ok && in.Kind != onnxruntime.KindOptional {
+			return nil, missing(in.Name)
+		}
+	}
+	results, err := p.session.Run(ctx, given, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]eval.Value{}
+	for i, info := range p.session.Outputs() {
+		if out[info.Name], err = fromRuntime(results[i], &info.Type); err != nil {
+			return nil, fmt.Errorf("output %q: %w", info.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// toRuntime turns a value into ONNX Runtime's form, in which an optional is what it holds.
+func toRuntime(v eval.Value) onnxruntime.Value {
+	switch v := v.(type) {
+	case *tensor.Dense:
+		return v
+	case *eval.Sequence:
+		s := make(onnxruntime.Sequence, len(v.Items))
+		for i, item := range v.Items {
+			s[i] = toRuntime(item)
+		}
+		return s
+	case *eval.Map:
+		return &onnxruntime.Map{Keys: v.Keys, Values: v.Values}
+	case *eval.Optional:
+		return toRuntime(v.Value)
+	}
+	return nil
+}
+
+// fromRuntime is the way back; the declared type tells an optional.
+func fromRuntime(v onnxruntime.Value, t *onnxruntime.Type) (eval.Value, error) {
+	if t != nil && t.Kind == onnxruntime.KindOptional {
+		if v == nil {
+			return &eval.Optional{}, nil
+		}
+		inner, err := fromRuntime(v, t.Inner)
+		return &eval.Optional{Value: inner}, err
+	}
+	switch v := v.(type) {
+	case *tensor.Dense:
+		return v, nil
+	case *onnxruntime.Map:
+		return &eval.Map{Keys: v.Keys, Values: v.Values}, nil
+	case onnxruntime.Sequence:
+		return sequenceFrom(v, t)
+	}
+	return nil, fmt.Errorf("a value of type %T", v)
+}
+
+func sequenceFrom(v onnxruntime.Sequence, t *onnxruntime.Type) (eval.Value, error) {
+	s := &eval.Sequence{}
+	var inner *onnxruntime.Type
+	if t != nil && t.Inner != nil {
+		inner = t.Inner
+		s.Elem = inner.Elem
+	}
+	for _, item := range v {
+		x, err := fromRuntime(item, inner)
+		if err != nil {
+			return nil, err
+		}
+		s.Items = append(s.Items, x)
+	}
+	return s, nil
+}

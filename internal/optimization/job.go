@@ -1,0 +1,171 @@
+// Package optimization is what `npuctl optimize` does, from file to file: open,
+// fix what the user fixes, run the passes, hold the result against the goals,
+// save, and say what happened.
+//
+// Nothing is written before every goal is reached, and then in one step. The
+// result is plain data: the command prints it as a table, or as JSON as it is.
+package optimization
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/npuctl/npuctl/internal/engine"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/suggest"
+	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnxpass"
+)
+
+// Job says what to optimise, how, and where the result goes.
+type Job struct {
+	Input  string
+	Output string // "" writes beside the input: see DefaultOutput
+	// InPlace allows Output to be the input itself.
+	InPlace bool
+	// Static demands that every shape of the result is known.
+	Static         bool
+	Specialization onnxpass.Specialization
+	Passes         onnxpass.Options
+	External       onnx.ExternalData
+	// Check compares original and result on that many random inputs, and on edge
+	// values; 0 does not.
+	Check int
+	// CheckSeed makes the random inputs.
+	CheckSeed uint64
+	// Judge is the engine that runs both for the check, one of [engine.Names]; ""
+	// takes ONNX Runtime when it is there and knows the model, else the built-in one.
+	Judge string
+	// EngineLibrary is the ONNX Runtime library to judge with; "" looks for one.
+	EngineLibrary string
+	// Progress is told, when set, what the job is at.
+	Progress func(text string)
+}
+
+// DefaultOutput is the file that a result goes to unless the user names one:
+// model.onnx becomes model.opt.onnx, beside it.
+func DefaultOutput(input string) string {
+	return strings.TrimSuffix(input, filepath.Ext(input)) + ".opt.onnx"
+}
+
+// Run does the job. An error has the family of whoever must act.
+func (j Job) Run(ctx context.Context) (*Result, error) {
+	start := time.Now()
+	if err := j.settle(); err != nil {
+		return nil, err
+	}
+	m, err := open(j.Input)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	r := &Result{Input: j.Input, Output: j.Output, BytesBefore: fileSize(j.Input)}
+	r.before(m)
+	if err := onnxpass.Specialize(m, j.Specialization); err != nil {
+		return nil, err
+	}
+	report, err := onnxpass.Optimize(ctx, m, j.limits(r.BytesBefore))
+	if err != nil {
+		return nil, sort(err, j.Input)
+	}
+	r.after(m, report)
+	if j.Static && !r.Static {
+		return r, notStatic(r)
+	}
+	if j.Check > 0 {
+		if r.Check, err = j.check(ctx, m); err != nil {
+			return r, err
+		}
+	}
+	if err := m.Save(j.Output, onnx.SaveOptions{ExternalData: j.External}); err != nil {
+		return nil, fault.New(fault.Missing, "write %s: %w", j.Output, err)
+	}
+	r.BytesAfter = fileSize(j.Output)
+	r.Seconds = time.Since(start).Seconds()
+	return r, nil
+}
+
+// settle fills in what the job leaves open and refuses what would overwrite the input.
+func (j *Job) settle() error {
+	if j.Judge != "" && !slices.Contains(engine.Names(), j.Judge) {
+		return fault.New(fault.Usage, "--judge %s: there is no such engine", j.Judge).With("%s", suggest.Text(j.Judge, engine.Names()))
+	}
+	switch {
+	case j.InPlace && j.Output != "" && !sameFile(j.Input, j.Output):
+		return fault.New(fault.Usage, "--in-place and -o %s name two targets", j.Output).With("give one of them")
+	case j.InPlace:
+		j.Output = j.Input
+	case j.Output == "":
+		j.Output = DefaultOutput(j.Input)
+	}
+	if !j.InPlace && sameFile(j.Input, j.Output) {
+		return fault.New(fault.Usage, "-o %s is the input itself", j.Output).With("say --in-place if that is meant")
+	}
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// open reads a model; whatever is wrong with the file is the input's fault.
+func open(path string) (*onnx.Model, error) {
+	m, err := onnx.Open(path)
+	if err != nil {
+		return nil, fault.New(fault.Input, "%w", err)
+	}
+	return m, nil
+}
+
+// limits fills in the growth that folding may cause, which follows from the file's size.
+func (j Job) limits(size int64) onnxpass.Options {
+	o := j.Passes
+	sp := j.Specialization
+	o.Specialized = sp.Batch != 0 || len(sp.Shapes)+len(sp.Dims)+len(sp.Bind) > 0
+	if j.Progress != nil && o.Progress == nil {
+		o.Progress = func(round int, pass string) { j.progress("round %d: %s", round, pass) }
+	}
+	if o.MaxTotalGrowth == 0 {
+		o.MaxTotalGrowth = onnxpass.DefaultMaxTotalGrowth(size)
+	}
+	return o
+}
+
+// notStatic is the failure of --static: it names what is dynamic first, and how
+// much there is; the result lists all.
+func notStatic(r *Result) error {
+	first := r.Dynamic[0]
+	return fault.New(fault.Goal, "--static: %d tensors stay dynamic, the first is %q %s: %s; nothing was written",
+		len(r.Dynamic), first.Name, first.Type, first.Reason)
+}
+
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// sort gives a failure of the passes its family: a pass that does not exist is a
+// mistake of usage, a model that breaks the rules of the format the input's fault.
+func sort(err error, path string) error {
+	if fault.FamilyOf(err) != fault.Internal {
+		return err
+	}
+	var unknown *onnxpass.UnknownPassError
+	if errors.As(err, &unknown) {
+		return fault.New(fault.Usage, "%w", err).With("%s", suggest.Text(unknown.Name, unknown.Known))
+	}
+	return fault.New(fault.Input, "%s: %w", path, err)
+}

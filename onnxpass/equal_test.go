@@ -1,0 +1,183 @@
+package onnxpass_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/npuctl/npuctl/internal/feeds"
+	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/compare"
+	"github.com/npuctl/npuctl/onnx/eval"
+	"github.com/npuctl/npuctl/onnx/text"
+	"github.com/npuctl/npuctl/onnxpass"
+)
+
+// graphs gives every graph of testdata, as passes find it.
+func graphs(tb testing.TB) map[string]string {
+	tb.Helper()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("no graphs: %v", err)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			if f.Name != "after" {
+				out[filepath.Base(file)+": "+f.Name] = string(f.Data)
+			}
+		}
+	}
+	return out
+}
+
+// TestResultsStayTheSame optimises every graph of testdata with all passes and
+// runs it beside the original.
+func TestResultsStayTheSame(t *testing.T) {
+	compared := 0
+	for name, source := range graphs(t) {
+		t.Run(name, func(t *testing.T) {
+			original, optimised := text.MustParse(t, source), text.MustParse(t, source)
+			if _, err := onnxpass.Optimize(context.Background(), optimised, onnxpass.Options{Verify: true}); err != nil {
+				t.Fatal(err)
+			}
+			compared += sameResults(t, original, optimised)
+		})
+	}
+	if compared < 100 {
+		t.Errorf("only %d runs were compared", compared)
+	}
+}
+
+// sameResults runs both models on the same inputs and says how many runs it
+// compared: none when the interpreter lacks an operator, or the results are random.
+func sameResults(t *testing.T, original, optimised *onnx.Model) (compared int) {
+	t.Helper()
+	for n := range original.Nodes() {
+		if !eval.Supports(n) || n.OpType == "RandomNormalLike" || n.OpType == "RandomUniformLike" || n.Is("Dropout") && n.Input(2) != nil {
+			return 0
+		}
+	}
+	before, err := eval.Prepare(original, eval.Options{Threads: 1, MaxBytes: 1 << 28})
+	if err != nil {
+		return 0
+	}
+	after, err := eval.Prepare(optimised, eval.Options{Threads: 1, MaxBytes: 1 << 28})
+	if err != nil {
+		t.Fatalf("the optimised model cannot be run: %v", err)
+	}
+	maker := feeds.New(original, onnxpass.RealInputs(original))
+	for _, kind := range append([]feeds.Kind{feeds.Normal, feeds.Binary}, maker.Edges()...) {
+		inputs, err := maker.Make(feeds.Set{Kind: kind, Seed: 1})
+		if err != nil {
+			continue // sizes that no one asks for
+		}
+		want, err := before.Run(context.Background(), inputs, nil)
+		if err != nil {
+			continue // the inputs are not legal for this model
+		}
+		got, err := after.Run(context.Background(), inputs, nil)
+		if err != nil {
+			t.Errorf("%s inputs: the original runs, the result does not: %v", kind, err)
+			continue
+		}
+		for name := range want {
+			if r := compare.Values(want[name], got[name], compare.Options{}); !r.Equal {
+				t.Errorf("%s inputs: output %q: %s", kind, name, r)
+			}
+		}
+		compared++
+	}
+	return compared
+}
+
+// TestSecondRunChangesNothing holds the optimiser to being idempotent, and to the
+// same bytes at every run.
+func TestSecondRunChangesNothing(t *testing.T) {
+	for name, source := range graphs(t) {
+		t.Run(name, func(t *testing.T) {
+			once, again := optimised(t, source), optimised(t, source)
+			if string(once) != string(again) {
+				t.Fatal("two runs on the same model give different bytes")
+			}
+			m, err := onnx.Parse(once, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := onnxpass.Optimize(context.Background(), m, onnxpass.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			twice, err := m.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(once) != string(twice) {
+				t.Errorf("a second run changes the result:\n%s", text.String(m))
+			}
+		})
+	}
+}
+
+func optimised(t *testing.T, source string) []byte {
+	t.Helper()
+	m := text.MustParse(t, source)
+	if _, err := onnxpass.Optimize(context.Background(), m, onnxpass.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// FuzzOptimize gives the optimiser broken models: it may refuse them, but must
+// neither crash nor leave a graph that does not stand, nor change results.
+func FuzzOptimize(f *testing.F) {
+	for _, source := range graphs(f) {
+		m, err := text.Parse(source)
+		if err != nil {
+			f.Fatal(err)
+		}
+		data, err := m.Encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	if example, err := os.ReadFile("../examples/attention.onnx"); err == nil {
+		f.Add(example)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := onnx.Parse(data, t.TempDir())
+		if err != nil || m.Check() != nil {
+			return
+		}
+		original, err := onnx.Parse(data, t.TempDir())
+		if err != nil {
+			t.Fatalf("the second reading fails: %v", err)
+		}
+		options := onnxpass.Options{MaxTotalGrowth: 1 << 16, MaxResultGrowth: 1 << 16}
+		if _, err := onnxpass.Optimize(t.Context(), m, options); err != nil {
+			return
+		}
+		if err := m.Check(); err != nil {
+			t.Fatalf("the result does not stand: %v", err)
+		}
+		encoded, err := m.Encode()
+		if err != nil {
+			return // a tensor of the input cannot be read
+		}
+		if _, err := onnx.Parse(encoded, t.TempDir()); err != nil {
+			t.Fatalf("the result cannot be read: %v", err)
+		}
+		sameResults(t, original, m)
+	})
+}
