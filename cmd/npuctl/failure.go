@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/npuctl/npuctl/internal/fault"
+)
+
+// failureJSON is how a failure looks in --json.
+type failureJSON struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+// detailed is a failure with what was found on the way, which --json prints beside
+// the error: a value that becomes a JSON object.
+type detailed struct {
+	error
+	details any
+}
+
+func (d *detailed) Unwrap() error { return d.error }
+
+// report prints a failure: for people in a line, for machines as one object.
+func (a *app) report(err error) {
+	fmt.Fprintf(a.err, "npuctl: %v\n", err)
+	if !a.json {
+		return
+	}
+	failure := failureJSON{Code: fault.FamilyOf(err).String(), Message: err.Error()}
+	var f *fault.Error
+	if errors.As(err, &f) {
+		failure.Message, failure.Remedy = f.Err.Error(), f.Remedy
+	}
+	object := map[string]any{}
+	var d *detailed
+	if errors.As(err, &d) {
+		data, marshalErr := json.Marshal(d.details)
+		if marshalErr == nil {
+			marshalErr = json.Unmarshal(data, &object)
+		}
+		if marshalErr != nil {
+			fmt.Fprintf(a.err, "npuctl: details as JSON: %v\n", marshalErr)
+		}
+	}
+	object["error"] = failure
+	a.out.Reset(a.stdout) // what a command had printed before it failed is no part of the object
+	if err := a.printJSON(object); err != nil {
+		fmt.Fprintf(a.err, "npuctl: %v\n", err)
+	}
+}
+
+// printJSON prints the one object of --json.
+func (a *app) printJSON(v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fault.New(fault.Internal, "print the result as JSON: %w", err)
+	}
+	_, err := a.out.Write(b.Bytes())
+	return err
+}
+
+// issues is where faults of npuctl are reported.
+const issues = "https://github.com/npuctl/npuctl/issues"
+
+// crash makes a failure of a panic; it is called while panicking. Users see one
+// line: what happened, where, and what to do with it.
+func crash(reason any) error {
+	return fault.New(fault.Internal, "a fault of npuctl: %v (%s)", reason, panicPlace()).
+		With("please report it at %s, with the model or its `npuctl inspect --json`", issues)
+}
+
+// panicPlace is the place in our own code where the panic began.
+func panicPlace() string {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+	panicked := false
+	for {
+		frame, more := frames.Next()
+		isRuntime := strings.HasPrefix(frame.Function, "runtime.")
+		if panicked && !isRuntime {
+			return fmt.Sprintf("%s, %s:%d", filepath.Base(frame.Function), filepath.Base(frame.File), frame.Line)
+		}
+		panicked = panicked || frame.Function == "runtime.gopanic" || frame.Function == "runtime.sigpanic"
+		if !more {
+			return "unknown place"
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/npuctl/npuctl/internal/engine"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/optimization"
+	"github.com/npuctl/npuctl/internal/suggest"
+	"github.com/npuctl/npuctl/internal/terminal"
+	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnxpass"
+)
+
+// optimizeFlags are the flags of `npuctl optimize` as they are typed.
+type optimizeFlags struct {
+	sizes                     sizeFlags
+	output, external          string
+	inPlace, static, verify   bool
+	bindings                  []string
+	only, skip                []string
+	resultGrowth, totalGrowth string
+	check                     int
+	checkSeed                 uint64
+	judge, library            string
+	listPasses                bool
+}
+
+func newOptimizeCommand(a *app) *cobra.Command {
+	f := &optimizeFlags{}
+	cmd := &cobra.Command{
+		Use:   "optimize MODEL.onnx [-o OUT.onnx]",
+		Short: "Fold, clean and simplify a graph, and make it static",
+		Long: "Folds what does not depend on the inputs, removes what does nothing, and leaves a\n" +
+			"smaller graph that computes the same. Inputs and outputs keep their names, order\n" +
+			"and types. Without -o the result goes to MODEL.opt.onnx beside the input.\n\n" +
+			"Exit code 4 means that --static or --check was not reached; nothing is written then.",
+		Example: "  npuctl optimize model.onnx\n" +
+			"  npuctl optimize model.onnx --batch 1 --static -o static.onnx\n" +
+			"  npuctl optimize vad.onnx --input-shape input:1,512 --bind sr=16000 --static --check",
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if f.listPasses {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		}),
+		ValidArgsFunction: completeModel,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.listPasses {
+				return a.printPasses()
+			}
+			return a.optimize(cmd, f, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.output, "output", "o", "", "`file` to write (default MODEL.opt.onnx)")
+	flags.BoolVar(&f.inPlace, "in-place", false, "write over the input")
+	f.sizes.add(flags)
+	flags.StringArrayVar(&f.bindings, "bind", nil, "make an input a constant: `sr=16000`; repeatable")
+	flags.BoolVar(&f.static, "static", false, "demand that every shape is known, else exit with 4 and say what is not")
+	flags.StringSliceVar(&f.only, "passes", nil, "run only these passes (`names`, see --list-passes)")
+	flags.StringSliceVar(&f.skip, "skip", nil, "run all passes but these (`names`)")
+	flags.BoolVar(&f.listPasses, "list-passes", false, "list the passes in their order")
+	flags.StringVar(&f.resultGrowth, "max-result-growth", "1MiB", "how much one folded result may be larger than what dies with it (`size`)")
+	flags.StringVar(&f.totalGrowth, "max-growth", "", "how much all folding may add to the file (`size`; default a quarter of it, or 1MiB)")
+	flags.StringVar(&f.external, "external-data", "keep", "where weights go: `keep`, inline or split")
+	flags.IntVar(&f.check, "check", 0, "compare original and result on `N` random inputs (3 if left out) and on edge values")
+	flags.Lookup("check").NoOptDefVal = "3"
+	flags.Uint64Var(&f.checkSeed, "seed", 1, "seed of the random inputs of --check")
+	flags.StringVar(&f.judge, "judge", "", "engine that runs both for --check: ort or ref (default ort if it is here)")
+	flags.StringVar(&f.library, "ort-lib", "", "ONNX Runtime `library` for --check")
+	flags.BoolVar(&f.verify, "verify", false, "check the graph after every pass")
+	completeWords(cmd, "external-data", externalModes...)
+	completeWords(cmd, "judge", engine.Names()...)
+	completeWords(cmd, "passes", passNames()...)
+	completeWords(cmd, "skip", passNames()...)
+	return cmd
+}
+
+// externalModes are the words of --external-data, in the order of [onnx.ExternalData].
+var externalModes = []string{"keep", "inline", "split"}
+
+func passNames() (names []string) {
+	for _, p := range onnxpass.Passes() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (a *app) optimize(cmd *cobra.Command, f *optimizeFlags, input string) error {
+	job, err := f.job(input)
+	if err != nil {
+		return err
+	}
+	say, stop := a.progress()
+	job.Progress = say
+	result, err := job.Run(cmd.Context())
+	stop()
+	switch {
+	case err != nil && result != nil:
+		return a.goalMissed(result, err)
+	case err != nil:
+		return err
+	case a.json:
+		return a.printJSON(result)
+	case a.quiet:
+		return nil
+	}
+	return a.printOptimization(result)
+}
+
+// goalMissed says what a failed goal found: for people all of it on standard error,
+// for machines beside the error.
+func (a *app) goalMissed(r *optimization.Result, err error) error {
+	if r.Check != nil {
+		return &detailed{err, map[string]any{"check": r.Check}}
+	}
+	if !a.json {
+		printDynamic(a.err, r.Dynamic)
+	}
+	return &detailed{err, map[string]any{"dynamic": r.Dynamic}}
+}
+
+// job turns the flags into what they mean.
+func (f *optimizeFlags) job(input string) (optimization.Job, error) {
+	j := optimization.Job{
+		Input: input, Output: f.output, InPlace: f.inPlace, Static: f.static,
+		Check: f.check, CheckSeed: f.checkSeed, Judge: f.judge, EngineLibrary: f.library,
+		Passes: onnxpass.Options{Only: f.only, Skip: f.skip, Verify: f.verify},
+	}
+	if f.check < 0 {
+		return j, fault.New(fault.Usage, "--check %d: give the number of random inputs", f.check)
+	}
+	var err error
+	if j.Specialization, err = f.sizes.specialization(); err != nil {
+		return j, err
+	}
+	if j.Specialization.Bind, err = parsePairs("--bind", f.bindings, "=", func(s string) (string, error) { return s, nil }); err != nil {
+		return j, err
+	}
+	if j.Passes.MaxResultGrowth, err = parseBytes("--max-result-growth", f.resultGrowth); err != nil {
+		return j, err
+	}
+	if j.Passes.MaxTotalGrowth, err = parseBytes("--max-growth", f.totalGrowth); err != nil {
+		return j, err
+	}
+	i := slices.Index(externalModes, f.external)
+	if i < 0 {
+		return j, fault.New(fault.Usage, "--external-data %s: there is no such mode", f.external).With("%s", suggest.Text(f.external, externalModes))
+	}
+	j.External = onnx.ExternalData(i)
+	return j, nil
+}
+
+// printPasses lists the optimiser's passes.
+func (a *app) printPasses() error {
+	passes := onnxpass.Passes()
+	if a.json {
+		type pass struct {
+			Name string `json:"name"`
+			Does string `json:"does"`
+		}
+		list := []pass{}
+		for _, p := range passes {
+			list = append(list, pass{p.Name, p.Does})
+		}
+		return a.printJSON(map[string]any{"passes": list})
+	}
+	width := 0
+	for _, p := range passes {
+		width = max(width, len(p.Name))
+	}
+	for _, p := range passes {
+		fmt.Fprintf(a.out, "%s%s  %s\n", a.palette().Bold(p.Name), strings.Repeat(" ", width-len(p.Name)), terminal.Clean(p.Does))
+	}
+	return nil
+}
