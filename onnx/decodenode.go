@@ -41,16 +41,21 @@ func (d *decoder) body(g *Graph, sc *scope, messages [][]byte) error {
 	return nil
 }
 
-// node reads what a node is and makes its outputs.
+// node reads what a node is, makes its outputs, and room for its inputs and attributes.
 func (d *decoder) node(n *Node, sc *scope, message []byte) (err error) {
 	n.encoded = message
-	outputs := d.scratch[:0] // nothing nested is decoded meanwhile
+	outputs := d.scratch[:0]
+	inputs, attributes := 0, 0
 	f := fields{rest: message}
 	for f.next() {
 		if !f.isBytes() {
 			continue
 		}
 		switch f.number {
+		case nodeInput:
+			inputs++
+		case nodeAttribute:
+			attributes++
 		case nodeOutput:
 			v, problem := d.output(n, sc, f.bytes)
 			if err == nil {
@@ -70,6 +75,8 @@ func (d *decoder) node(n *Node, sc *scope, message []byte) (err error) {
 		}
 	}
 	n.outputs, d.scratch = d.lists.keep(outputs), outputs
+	n.inputs, n.slots = d.lists.take(inputs)[:0], d.slots.take(inputs)
+	n.attributes = d.attrLists.take(attributes)[:0]
 	return cmp.Or(f.err, err)
 }
 
@@ -95,19 +102,8 @@ func (d *decoder) word(b []byte) string {
 
 // wire finds the values that a node reads and decodes its attributes.
 func (d *decoder) wire(n *Node, sc *scope, message []byte) error {
-	inputs, attributes := 0, 0
 	f := fields{rest: message}
 	for f.next() {
-		switch {
-		case f.number == nodeInput && f.isBytes():
-			inputs++
-		case f.number == nodeAttribute && f.isBytes():
-			attributes++
-		}
-	}
-	n.inputs, n.slots = d.lists.take(inputs)[:0], d.slots.take(inputs)
-	n.attributes = d.attrLists.take(attributes)[:0]
-	for f = (fields{rest: message}); f.next(); {
 		switch {
 		case f.number == nodeInput && f.isBytes():
 			v, err := sc.read(f.bytes)

@@ -30,6 +30,9 @@ func (f *fields) next() bool {
 	if len(f.rest) == 0 || f.err != nil {
 		return false
 	}
+	if f.nextShort() {
+		return true
+	}
 	number, kind, n := protowire.ConsumeTag(f.rest)
 	if n < 0 {
 		return f.fail(n)
@@ -54,6 +57,19 @@ func (f *fields) next() bool {
 		return f.fail(size)
 	}
 	f.number, f.kind, f.whole, f.rest = number, kind, f.rest[:n+size], f.rest[n+size:]
+	return true
+}
+
+// nextShort is next for what nearly every field is: a string or message of less
+// than 128 bytes whose tag takes one byte. It says whether that is so.
+func (f *fields) nextShort() bool {
+	b := f.rest
+	if len(b) < 2 || b[0] >= 0x80 || b[0]&7 != byte(protowire.BytesType) || b[0] < 1<<3 || b[1] >= 0x80 || len(b)-2 < int(b[1]) {
+		return false
+	}
+	end := 2 + int(b[1])
+	f.number, f.kind = protowire.Number(b[0]>>3), protowire.BytesType
+	f.bytes, f.whole, f.rest = b[2:end:end], b[:end:end], b[end:]
 	return true
 }
 

@@ -117,64 +117,87 @@ func bilinear[T floating](plane []T, high, wide int, y, x T) T {
 // before the first step is the state of an earlier call, else zeros; the state to
 // hand on is the last steps that the next call looks back on.
 func causalConv[T floating](c *Call) error {
-	x, err := numberInput[T](c, 0)
+	v, err := newCausal[T](c)
 	if err != nil {
 		return err
 	}
-	w, err := numberInput[T](c, 1)
+	out, err := newResult[T](c, 0, v.x.typ, v.x.shape...)
 	if err != nil {
 		return err
 	}
-	if len(x.shape) != 3 || len(w.shape) != 3 || w.shape[0] != x.shape[1] || w.shape[1] != 1 || w.shape[2] < 1 {
-		return c.Errorf("weights of shape %v do not fit an input of shape %v", w.shape, x.shape)
-	}
-	batch, channels, length, taps := x.shape[0], x.shape[1], x.shape[2], w.shape[2]
-	bias, err := vectorInput[T](c, 2, channels)
+	state, err := newResult[T](c, 1, v.x.typ, v.batch, v.channels, v.back)
 	if err != nil {
 		return err
 	}
-	var past []T
-	if c.Has(3) {
-		if past, err = shapedInput[T](c, 3, batch, channels, taps-1); err != nil {
-			return err
-		}
-	}
-	activation := c.String("activation", "none")
-	if activation != "none" && activation != "silu" && activation != "swish" {
-		return c.Errorf("activation %q is not known", activation)
-	}
-	out, err := newResult[T](c, 0, x.typ, batch, channels, length)
-	if err != nil {
-		return err
-	}
-	state, err := newResult[T](c, 1, x.typ, batch, channels, taps-1)
-	if err != nil {
-		return err
-	}
-	c.Parallel(batch*channels, 1+elementGrain/max(1, length*taps), func(first, last int) {
-		line := make([]T, taps-1+length)
+	c.Parallel(v.batch*v.channels, 1+elementGrain/max(1, v.length*v.back), func(first, last int) {
+		line := make([]T, v.back+v.length)
 		for p := first; p < last; p++ {
-			if past != nil {
-				copy(line, past[p*(taps-1):][:taps-1])
-			}
-			copy(line[taps-1:], x.data[p*length:][:length])
-			copy(state.data[p*(taps-1):][:taps-1], line[length:])
-			row := out.data[p*length:][:length]
-			for k := range taps {
-				addTimes(row, line[k:], 1, w.data[p%channels*taps+k])
-			}
-			if bias != nil {
-				addRow(row, bias[p%channels:], 0, 1)
-			}
-			if activation != "none" {
-				silu(row)
-			}
+			v.run(p, out.data[p*v.length:][:v.length], state.data[p*v.back:][:v.back], line)
 		}
 	})
 	if err := state.finish(); err != nil {
 		return err
 	}
 	return out.finish()
+}
+
+// causal is the inputs of a CausalConvWithState.
+type causal[T floating] struct {
+	x, weights              array[T]
+	bias, past              []T // nil when left out
+	batch, channels, length int
+	back                    int // steps that the kernel looks back
+	activated               bool
+}
+
+func newCausal[T floating](c *Call) (*causal[T], error) {
+	x, err := numberInput[T](c, 0)
+	if err != nil {
+		return nil, err
+	}
+	w, err := numberInput[T](c, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(x.shape) != 3 || len(w.shape) != 3 || w.shape[0] != x.shape[1] || w.shape[1] != 1 || w.shape[2] < 1 {
+		return nil, c.Errorf("weights of shape %v do not fit an input of shape %v", w.shape, x.shape)
+	}
+	activation := c.String("activation", "none")
+	if activation != "none" && activation != "silu" && activation != "swish" {
+		return nil, c.Errorf("activation %q is not known", activation)
+	}
+	v := &causal[T]{
+		x: x, weights: w, batch: x.shape[0], channels: x.shape[1], length: x.shape[2], back: w.shape[2] - 1,
+		activated: activation != "none",
+	}
+	if v.bias, err = vectorInput[T](c, 2, v.channels); err != nil {
+		return nil, err
+	}
+	if c.Has(3) {
+		v.past, err = shapedInput[T](c, 3, v.batch, v.channels, v.back)
+	}
+	return v, err
+}
+
+// run convolves channel p, counted on over the batch; line has room for the channel
+// with what lies before it.
+func (v *causal[T]) run(p int, out, state, line []T) {
+	clear(line[:v.back])
+	if v.past != nil {
+		copy(line, v.past[p*v.back:][:v.back])
+	}
+	copy(line[v.back:], v.x.data[p*v.length:][:v.length])
+	copy(state, line[v.length:])
+	channel := p % v.channels
+	for k := range v.back + 1 {
+		addTimes(out, line[k:], 1, v.weights.data[channel*(v.back+1)+k])
+	}
+	if v.bias != nil {
+		addRow(out, v.bias[channel:], 0, 1)
+	}
+	if v.activated {
+		silu(out)
+	}
 }
 
 // silu is x·sigmoid(x), in place.

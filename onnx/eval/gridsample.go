@@ -27,15 +27,46 @@ func gridSample(c *Call) error {
 	return c.Unsupported("GridSample of %s", x.Type())
 }
 
-// sampler is the geometry of a GridSample: planes of an image of size in, sampled with
-// taps elements along each axis.
+// sampler is what a GridSample does at every place of its grid.
 type sampler[T floating] struct {
-	in      []int
-	planes  []T
-	mode    string // nearest, linear or cubic
-	padding string // zeros, border or reflection
-	aligned bool
-	strides []int
+	batch, channels int
+	in, out         []int // sizes of the image and of the grid
+	planes          []T
+	grid            []float64
+	mode            string // nearest, linear or cubic
+	padding         string // zeros, border or reflection
+	aligned         bool
+	strides         []int // of the image
+}
+
+func newSampler[T floating](c *Call, x *tensor.Dense) (*sampler[T], error) {
+	batch, channels, in, err := spatialShape(c, x.Shape(), 1)
+	if err != nil {
+		return nil, err
+	}
+	grid, err := floatList(c, 1)
+	if err != nil {
+		return nil, err
+	}
+	g, err := c.Tensor(1)
+	if err != nil {
+		return nil, err
+	}
+	rank, shape := len(in), g.Shape()
+	if len(shape) != rank+2 || shape[0] != batch || shape[rank+1] != rank || slices.Contains(in, 0) && g.Len() > 0 {
+		return nil, c.Errorf("a grid of shape %v for an image of shape %v", shape, x.Shape())
+	}
+	s := &sampler[T]{
+		batch: batch, channels: channels, in: in, out: shape[1 : rank+1], grid: grid, strides: tensor.Strides(in),
+		padding: c.String("padding_mode", "zeros"), aligned: c.Int("align_corners", 0) != 0,
+	}
+	mode := c.String("mode", "linear")
+	s.mode = map[string]string{"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}[mode]
+	if s.mode == "" || !slices.Contains([]string{"zeros", "border", "reflection"}, s.padding) {
+		return nil, c.Errorf("mode %q or padding_mode %q is not known", mode, s.padding)
+	}
+	s.planes, err = interpolationInput[T](c, x)
+	return s, err
 }
 
 // sampleGrid looks up every place of the grid in all channels of an image. Results of
@@ -45,34 +76,11 @@ func sampleGrid[T floating](c *Call) error {
 	if err != nil {
 		return err
 	}
-	batch, channels, in, err := spatialShape(c, x.Shape(), 1)
+	s, err := newSampler[T](c, x)
 	if err != nil {
 		return err
 	}
-	grid, err := floatList(c, 1)
-	if err != nil {
-		return err
-	}
-	g, err := c.Tensor(1)
-	if err != nil {
-		return err
-	}
-	rank := len(in)
-	gridShape := g.Shape()
-	if len(gridShape) != rank+2 || gridShape[0] != batch || gridShape[rank+1] != rank || slices.Contains(in, 0) && g.Len() > 0 {
-		return c.Errorf("a grid of shape %v for an image of shape %v", gridShape, x.Shape())
-	}
-	data, err := interpolationInput[T](c, x)
-	if err != nil {
-		return err
-	}
-	s := &sampler[T]{in: in, planes: data, padding: c.String("padding_mode", "zeros"), aligned: c.Int("align_corners", 0) != 0, strides: tensor.Strides(in)}
-	mode := c.String("mode", "linear")
-	s.mode = map[string]string{"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}[mode]
-	if s.mode == "" || !slices.Contains([]string{"zeros", "border", "reflection"}, s.padding) {
-		return c.Errorf("mode %q or padding_mode %q is not known", mode, s.padding)
-	}
-	out, err := c.New(x.Type(), append([]int{batch, channels}, gridShape[1:rank+1]...)...)
+	out, err := c.New(x.Type(), append([]int{s.batch, s.channels}, s.out...)...)
 	if err != nil {
 		return err
 	}
@@ -80,28 +88,30 @@ func sampleGrid[T floating](c *Call) error {
 	if err != nil {
 		return err
 	}
-	places, size := product(gridShape[1:rank+1]), product(in)
-	c.Parallel(batch*places, 1+elementGrain/max(1, 16*channels), func(first, last int) {
-		look := s.newLook()
-		for p := first; p < last; p++ {
-			item := p / max(places, 1)
-			look.at(grid[p*rank:][:rank])
-			for channel := range channels {
-				plane := item*channels + channel
-				result[plane*places+p%places] = look.sum(data[plane*size:][:size])
-			}
-		}
-	})
-	c.Outputs[0] = out
+	c.Parallel(s.batch*product(s.out), 1+elementGrain/max(1, 16*s.channels), func(first, last int) { s.run(result, first, last) })
 	if out.Type().IsInteger() {
 		for i, v := range result {
 			result[i] = T(math.Trunc(float64(v)))
 		}
 	}
+	c.Outputs[0] = out
 	if !saturated(c, out, result) {
 		return c.Unsupported("results of type %s", x.Type())
 	}
 	return nil
+}
+
+// run looks up the places first to last, counted on over the batch.
+func (s *sampler[T]) run(result []T, first, last int) {
+	places, size, rank := product(s.out), product(s.in), len(s.in)
+	look := &look[T]{sampler: s, taps: make([][]tap, rank)}
+	for p := first; p < last; p++ {
+		look.at(s.grid[p*rank:][:rank])
+		for channel := range s.channels {
+			plane := p/places*s.channels + channel
+			result[plane*places+p%places] = look.sum(s.planes[plane*size:][:size])
+		}
+	}
 }
 
 // look is one place: the elements around it with their weights.
@@ -116,10 +126,6 @@ type look[T floating] struct {
 type tap struct {
 	index  int
 	weight float64
-}
-
-func (s *sampler[T]) newLook() *look[T] {
-	return &look[T]{sampler: s, taps: make([][]tap, len(s.in))}
 }
 
 // at finds the elements around a place, which is given for the last axis first.

@@ -80,10 +80,10 @@ func newTaps[T floating](c *Call, r *resizing, a resizedAxis) (*taps[T], error) 
 	}
 	// The elements are those closer than reach, when the kernel is stretched.
 	before := -math.Floor(-reach/squeeze) - 1
-	n := int(2 * (before + 1))
 	if !(before < 1<<40) {
 		return nil, c.Errorf("an axis of size %d cannot be scaled by %v", a.in, a.scale)
 	}
+	n := 2 * (int(before) + 1)
 	if err := c.Charge(int64(a.out) * int64(n) * 16); err != nil {
 		return nil, err
 	}
@@ -94,26 +94,33 @@ func newTaps[T floating](c *Call, r *resizing, a resizedAxis) (*taps[T], error) 
 		if !(math.Abs(source) < 1<<52) {
 			return nil, c.Errorf("position %v cannot be interpolated", source)
 		}
-		t.beyond[o] = r.isBeyond(a, source)
 		first := int(math.Ceil(source)) - 1 - int(before)
-		sum := 0.0
-		for i := range weights {
-			at := first + i
-			weights[i] = r.weight((float64(at) - source) * squeeze)
-			if r.exclude && (at < 0 || at >= a.in) {
-				weights[i] = 0
-			}
-			sum += weights[i]
-			t.indices[o*n+i] = min(max(at, 0), a.in-1)
-		}
+		sum := r.weigh(weights, a, first, source, squeeze)
 		for i, w := range weights {
-			if (r.exclude || r.antialias) && sum != 0 {
-				w /= sum
-			}
-			t.weights[o*n+i] = T(w)
+			t.indices[o*n+i] = min(max(first+i, 0), a.in-1)
+			t.weights[o*n+i] = T(w / sum)
 		}
+		t.beyond[o] = r.isBeyond(a, source)
 	}
 	return t, nil
+}
+
+// weigh fills the weights of the elements from first on around a position, and gives
+// what to divide them by.
+func (r *resizing) weigh(weights []float64, a resizedAxis, first int, source, squeeze float64) float64 {
+	sum := 0.0
+	for i := range weights {
+		at := first + i
+		weights[i] = r.weight((float64(at) - source) * squeeze)
+		if r.exclude && (at < 0 || at >= a.in) {
+			weights[i] = 0
+		}
+		sum += weights[i]
+	}
+	if sum == 0 || !r.exclude && !r.antialias {
+		return 1
+	}
+	return sum
 }
 
 // weight is the kernel at a distance: a triangle, or the cubic of R. Keys ("Cubic

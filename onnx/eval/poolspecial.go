@@ -21,40 +21,16 @@ func maxUnpool[T floating](c *Call) error {
 	if err != nil {
 		return err
 	}
-	batch, channels, size, err := spatialShape(c, x.shape, 1)
+	inner, outer, err := unpooledShapes(c, x.shape)
 	if err != nil {
 		return err
-	}
-	kernel, err := kernelShape(c, nil)
-	if err != nil {
-		return err
-	}
-	w, err := transposeWindow(c, size, kernel)
-	if err != nil {
-		return err
-	}
-	inner := append([]int{batch, channels}, w.in...)
-	outer := inner
-	if c.Has(2) {
-		wanted, err := c.IntsInput(2)
-		if err != nil {
-			return err
-		}
-		if outer, err = toInts(c, wanted); err != nil {
-			return err
-		}
 	}
 	indices, err := c.IntsInput(1)
 	if err != nil {
 		return err
 	}
-	if len(indices) != len(x.data) || len(outer) != len(inner) {
-		return c.Errorf("%d positions for %d elements, output_shape %v for %v", len(indices), len(x.data), outer, inner)
-	}
-	for i, n := range outer {
-		if n < inner[i] {
-			return c.Errorf("output_shape %v is less than %v", outer, inner)
-		}
+	if len(indices) != len(x.data) {
+		return c.Errorf("%d positions for %d elements", len(indices), len(x.data))
 	}
 	out, err := newResult[T](c, 0, x.typ, outer...)
 	if err != nil {
@@ -73,6 +49,39 @@ func maxUnpool[T floating](c *Call) error {
 		out.data[at] = x.data[i]
 	}
 	return out.finish()
+}
+
+// unpooledShapes gives the shape that positions count in, and that of the output.
+func unpooledShapes(c *Call, shape []int) (inner, outer []int, err error) {
+	batch, channels, size, err := spatialShape(c, shape, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	kernel, err := kernelShape(c, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := transposeWindow(c, size, kernel)
+	if err != nil {
+		return nil, nil, err
+	}
+	inner = append([]int{batch, channels}, w.in...)
+	if !c.Has(2) {
+		return inner, inner, nil
+	}
+	wanted, err := c.IntsInput(2)
+	if err != nil {
+		return nil, nil, err
+	}
+	if outer, err = toInts(c, wanted); err != nil {
+		return nil, nil, err
+	}
+	for i := range inner {
+		if len(outer) != len(inner) || outer[i] < inner[i] {
+			return nil, nil, c.Errorf("output_shape %v is less than %v", outer, inner)
+		}
+	}
+	return inner, outer, nil
 }
 
 // roiImage is the image that regions are cut from.
