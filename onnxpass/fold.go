@@ -397,7 +397,7 @@ func (f *folder) mayStore(n *onnx.Node, v *onnx.Value) error {
 	}
 	if growth > 0 && f.grown+growth > f.options.MaxTotalGrowth {
 		f.stopped = true
-		return fmt.Errorf("folding has added %d bytes; %d more would pass the limit of %d", f.grown, growth, f.options.MaxTotalGrowth)
+		return fmt.Errorf("its result would add %d bytes, and folding has %d left of the %d it may add", growth, f.options.MaxTotalGrowth-f.grown, f.options.MaxTotalGrowth)
 	}
 	if _, err := f.dense(v); err != nil {
 		return err

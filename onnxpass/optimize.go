@@ -187,7 +187,7 @@ func (s *State) finish(r *Report) error {
 	}
 	if s.stopped && !s.frozen {
 		s.model.Metadata = append(s.model.Metadata, onnx.Property{Key: stoppedKey,
-			Value: fmt.Sprintf("stopped after adding %d bytes", s.grown)})
+			Value: fmt.Sprintf("stopped: it may add %d bytes", s.options.MaxTotalGrowth)})
 	}
 	r.Conflicts = s.infer.Conflicts()
 	r.Dynamic = dynamics(s.model, s.infer)

@@ -154,15 +154,39 @@ func (sp Specialization) fix(v *onnx.Value, shape []int64, dims []onnx.Dim) erro
 		}
 		dims[i] = onnx.KnownDim(int(size))
 	}
-	for i, d := range dims {
-		if size, ok := sp.Dims[d.Param]; ok && !d.Known {
-			dims[i] = onnx.KnownDim(int(size))
+	return sp.fixOpen(v, declaredDims(v), dims)
+}
+
+// fixOpen writes what --dim and --batch say into the dims that the model leaves
+// open; they must agree with --input-shape and with each other.
+func (sp Specialization) fixOpen(v *onnx.Value, declared, dims []onnx.Dim) error {
+	set := func(i int, flag string, size int64) error {
+		if dims[i].Known && dims[i].Value != size {
+			return fault.New(fault.Usage, "%s: dim %d of input %s is %d by another flag", flag, i, v.Name(), dims[i].Value).
+				With("give each dim one size")
+		}
+		dims[i] = onnx.KnownDim(int(size))
+		return nil
+	}
+	for i, d := range declared {
+		if size, ok := sp.Dims[d.Param]; ok && !d.Known && d.Param != "" {
+			if err := set(i, fmt.Sprintf("--dim %s=%d", d.Param, size), size); err != nil {
+				return err
+			}
 		}
 	}
-	if sp.Batch > 0 && len(dims) > 0 && !dims[0].Known {
-		dims[0] = onnx.KnownDim(int(sp.Batch))
+	if sp.Batch > 0 && len(dims) > 0 && (len(declared) == 0 || !declared[0].Known) {
+		return set(0, fmt.Sprintf("--batch %d", sp.Batch), sp.Batch)
 	}
 	return nil
+}
+
+// declaredDims are an input's dims as the model declares them; none when it does not.
+func declaredDims(v *onnx.Value) []onnx.Dim {
+	if v.Type.Shape == nil {
+		return nil
+	}
+	return v.Type.Shape.Dims
 }
 
 // checkBatch refuses a batch size that no input can take.
@@ -248,7 +272,7 @@ func collect[T tensor.Element](count int, dims []int, parse func(int) (T, error)
 	for i := range out {
 		var err error
 		if out[i], err = parse(i); err != nil {
-			return nil, fmt.Errorf("%q is not a value of the type", err.(*strconv.NumError).Num)
+			return nil, fmt.Errorf("%q is no %s", err.(*strconv.NumError).Num, tensor.TypeOf[T]())
 		}
 	}
 	return tensor.Make(out, dims...)

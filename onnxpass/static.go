@@ -33,7 +33,9 @@ type dynamicFinder struct {
 func (f *dynamicFinder) graph(g *onnx.Graph) {
 	for _, v := range g.Inputs() {
 		if v.Initializer() == nil {
-			f.add(v, inputReason(g, v))
+			if !f.inference.Of(v).IsStatic() {
+				f.add(v, inputReason(g, v))
+			}
 		}
 	}
 	for _, n := range g.Nodes() {
@@ -41,8 +43,8 @@ func (f *dynamicFinder) graph(g *onnx.Graph) {
 			f.graph(h)
 		}
 		for _, v := range n.Outputs() {
-			if v != nil {
-				f.add(v, f.nodeReason(n))
+			if v != nil && !f.inference.Of(v).IsStatic() {
+				f.add(v, f.valueReason(n, v))
 			}
 		}
 	}
@@ -50,9 +52,6 @@ func (f *dynamicFinder) graph(g *onnx.Graph) {
 
 func (f *dynamicFinder) add(v *onnx.Value, reason string) {
 	info := f.inference.Of(v)
-	if info.IsStatic() {
-		return
-	}
 	f.reasons[v] = reason
 	d := Dynamic{Name: v.Name(), Type: info.String(), Reason: reason}
 	if n := v.Producer(); n != nil {
@@ -82,21 +81,31 @@ func inputReason(g *onnx.Graph, v *onnx.Value) string {
 	return "the input is open: " + strings.Join(open, ", ")
 }
 
-// nodeReason follows a node's dynamic result back: to a dynamic input of the
-// node if it has one, else to the operator itself.
-func (f *dynamicFinder) nodeReason(n *onnx.Node) string {
-	for _, v := range n.Inputs() {
-		if why := f.reasons[v]; why != "" {
-			return why
+// valueReason says why a node's result is dynamic: what its first open dim is made
+// of, as inference followed it back, or, when even the rank is unknown, the node.
+func (f *dynamicFinder) valueReason(n *onnx.Node, v *onnx.Value) string {
+	for _, d := range f.inference.Of(v).Dims {
+		if _, known := d.Known(); known {
+			continue
 		}
-	}
-	for _, h := range n.Subgraphs() {
-		for _, v := range h.Captures() {
-			if why := f.reasons[v]; why != "" {
-				return why
+		for _, c := range f.inference.Causes(d) {
+			switch {
+			case c.Input != nil && f.reasons[c.Input] != "":
+				return f.reasons[c.Input]
+			case c.Node != nil:
+				return operatorReason(c.Node)
 			}
 		}
 	}
+	for _, w := range n.Inputs() {
+		if why := f.reasons[w]; why != "" {
+			return why
+		}
+	}
+	return operatorReason(n)
+}
+
+func operatorReason(n *onnx.Node) string {
 	if n.CanonicalDomain() != "" {
 		return fmt.Sprintf("%s is an operator of domain %q, whose result's shape nobody here knows", n.Where(), n.Domain)
 	}
