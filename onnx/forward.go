@@ -75,14 +75,17 @@ func (g *Graph) Forward(n *Node, old, v *Value) (changed bool) {
 }
 
 // canBecome says whether v can be the output of g that old is. It must be made in
-// g: a branch must not give back a value of a graph around it, nor can an input of
-// the main graph or of a function be renamed. And it cannot bear two names.
+// g: a branch must not give back a value of a graph around it, nor a body its own
+// input, nor can an input of the main graph or of a function be renamed. And it
+// cannot be two outputs.
 func (g *Graph) canBecome(v, old *Value) bool {
 	if v.graph != g {
 		return false
 	}
 	if g.owner != nil {
-		return true
+		// Runtimes hand the outputs of a body on by place: each must be a value of
+		// its own, made by a node.
+		return v.producer != nil && !v.IsOutput()
 	}
 	typed := v.init == nil || (&Value{Type: old.Type, init: v.init}).fits() == nil
 	return !v.isInput && !v.IsOutput() && typed

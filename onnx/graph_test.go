@@ -123,10 +123,10 @@ func TestForward(t *testing.T) {
 			after: `(bool c, float[2] x) => (y) { y = If (c) <then_branch = t () => (p_identity) { p_identity = Identity (x) }, else_branch = e () => (q) { q = Neg (x) }> }`,
 		},
 		{
-			name:   "a body passes its input on",
+			name:   "a body must not pass its input on",
 			before: `(int64 n, bool c, float[2] x) => (y) { y = Loop (n, c, x) <body = b (int64 i, bool go, float[2] s) => (g2, s2) { g2 = Identity (go) s2 = Neg (s) }> }`,
-			node:   "g2", to: "go",
-			after: `(int64 n, bool c, float[2] x) => (y) { y = Loop (n, c, x) <body = b (int64 i, bool go, float[2] s) => (bool go, s2) { s2 = Neg (s) }> }`,
+			node:   "g2", to: "go", same: true,
+			after: `(int64 n, bool c, float[2] x) => (y) { y = Loop (n, c, x) <body = b (int64 i, bool go, float[2] s) => (g2, s2) { g2 = Identity (go) s2 = Neg (s) }> }`,
 		},
 		{
 			name:   "an Identity that must stay",

@@ -216,8 +216,8 @@ func mergeReshapes(s *State, first, then *onnx.Node) bool {
 		return true
 	}
 	target, ok := literalTarget(in, out)
-	if !ok {
-		return false
+	if !ok || slices.Contains(target, -1) && slices.Contains(target, 0) {
+		return false // a -1 has no meaning when the dim that 0 copies is empty
 	}
 	then.OpType = "Reshape"
 	then.ClearAttributes()

@@ -56,7 +56,7 @@ func mergeIn(s *State, g *onnx.Graph, outer *expressions) {
 	nodes := slices.Clone(g.Nodes())
 	var key []byte
 	for _, n := range nodes {
-		if !mayMerge(n) {
+		if !s.mayMerge(n) {
 			continue
 		}
 		key = appendExpression(key[:0], n)
@@ -77,8 +77,8 @@ func mergeIn(s *State, g *onnx.Graph, outer *expressions) {
 	}
 }
 
-func mayMerge(n *onnx.Node) bool {
-	return len(n.Subgraphs()) == 0 && len(n.Inputs()) > 0 && !n.Is("Identity") && !isEffectful(n)
+func (s *State) mayMerge(n *onnx.Node) bool {
+	return len(n.Subgraphs()) == 0 && len(n.Inputs()) > 0 && !n.Is("Identity") && !s.isEffectful(n)
 }
 
 func replaceByTwin(g *onnx.Graph, n, twin *onnx.Node) bool {

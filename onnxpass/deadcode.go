@@ -76,10 +76,12 @@ func removeImports(m *onnx.Model) (removed int) {
 		}
 	}
 	drop := func(imports []onnx.OpsetImport, used map[string]bool) []onnx.OpsetImport {
-		before := len(imports)
-		imports = slices.DeleteFunc(imports, func(o onnx.OpsetImport) bool { return !used[onnx.CanonicalDomain(o.Domain)] })
-		removed += before - len(imports)
-		return imports
+		kept := slices.DeleteFunc(slices.Clone(imports), func(o onnx.OpsetImport) bool { return !used[onnx.CanonicalDomain(o.Domain)] })
+		if len(kept) == 0 {
+			kept = imports[:min(1, len(imports))] // the format asks for one
+		}
+		removed += len(imports) - len(kept)
+		return kept
 	}
 	m.Opsets = drop(m.Opsets, used[nil])
 	for _, f := range m.Functions {

@@ -123,7 +123,7 @@ func (f *folder) knownBool(v *onnx.Value) (value, ok bool) {
 // canFold says whether n's results are known before running, and computes them
 // when they are small.
 func (f *folder) canFold(n *onnx.Node) bool {
-	if isEffectful(n) || neverFolded[n.OpType] && n.CanonicalDomain() == "" {
+	if f.isEffectful(n) || neverFolded[n.OpType] && n.CanonicalDomain() == "" {
 		return false
 	}
 	if f.followsFromShapes(n) {

@@ -105,7 +105,7 @@ func (a affine) isFinite() bool {
 
 // normalizationAffine reads a BatchNormalization that only applies what it has learnt.
 func normalizationAffine(s *State, n *onnx.Node, i, channels, _ int) (affine, bool) {
-	if i != 0 || isEffectful(n) || n.Opset() < 7 && n.Int("is_test", 0) == 0 || n.Int("spatial", 1) == 0 {
+	if i != 0 || s.isEffectful(n) || n.Opset() < 7 && n.Int("is_test", 0) == 0 || n.Int("spatial", 1) == 0 {
 		return affine{}, false
 	}
 	for _, v := range n.Outputs()[1:] {
@@ -140,8 +140,12 @@ func (s *State) channelsOf(c *onnx.Node) (channels, rank int, ok bool) {
 	if !ok || len(dims) < 3 {
 		return 0, 0, false
 	}
+	group := c.Int("group", 1)
+	if group < 1 || group > int64(dims[0]) || dims[0]%int(group) != 0 {
+		return 0, 0, false
+	}
 	if c.Is("ConvTranspose") {
-		return dims[1] * int(c.Int("group", 1)), len(dims), true
+		return dims[1] * int(group), len(dims), true
 	}
 	return dims[0], len(dims), true
 }
@@ -169,12 +173,16 @@ func (s *State) fuseInto(c, n *onnx.Node, a affine) error {
 	for k := range bias {
 		bias[k] = bias[k]*a.scale[k] + a.shift[k]
 	}
+	added := &weight{elem: w.elem, shape: []int{len(bias)}, data: bias}
+	if !scaled.fits() || !added.fits() {
+		return nil
+	}
 	base := n.Output(0).Name()
 	weights, err := s.putWeight(c.Graph(), base+"_weight", scaled)
 	if err != nil {
 		return err
 	}
-	shift, err := s.putWeight(c.Graph(), base+"_bias", &weight{elem: w.elem, shape: []int{len(bias)}, data: bias})
+	shift, err := s.putWeight(c.Graph(), base+"_bias", added)
 	if err != nil {
 		return err
 	}
@@ -196,7 +204,7 @@ func channelOf(c *onnx.Node, shape []int) func(i int) int {
 	}
 	// Weights [in, out/group, …]: the group of an input channel says which outputs it makes.
 	group := int(c.Int("group", 1))
-	perGroup := shape[0] / max(group, 1)
+	perGroup := shape[0] / group
 	return func(i int) int {
 		in, out := i/(inner*shape[1]), i/inner%shape[1]
 		return in/perGroup*shape[1] + out

@@ -83,6 +83,9 @@ func (s *State) addToGemm(p, n *onnx.Node, c *onnx.Value) (done bool, err error)
 	for k := range bias {
 		bias[k] = bias[k]*beta + added[k]
 	}
+	if !s.rowWeight(p, bias).fits() {
+		return false, nil
+	}
 	return true, s.setRow(p, n, bias)
 }
 
@@ -108,7 +111,7 @@ func (s *State) scaleGemm(p, n *onnx.Node, c *onnx.Value) (done bool, err error)
 		column = func(i int) int { return i / columns }
 	}
 	scaled, ok := w.scaled(factors, column)
-	if !ok {
+	if !ok || !scaled.fits() || !s.rowWeight(p, bias).fits() {
 		return false, nil
 	}
 	weights, err := s.putWeight(p.Graph(), n.Output(0).Name()+"_weight", scaled)
@@ -144,7 +147,7 @@ func (s *State) rowOf(p *onnx.Node, v *onnx.Value) []float64 {
 
 // setRow makes row what the Gemm adds, and lets it make what n made.
 func (s *State) setRow(p, n *onnx.Node, row []float64) error {
-	v, err := s.putWeight(p.Graph(), n.Output(0).Name()+"_bias", &weight{elem: s.infer.Of(p.Output(0)).Elem, shape: []int{len(row)}, data: row})
+	v, err := s.putWeight(p.Graph(), n.Output(0).Name()+"_bias", s.rowWeight(p, row))
 	if err != nil {
 		return err
 	}
@@ -152,4 +155,9 @@ func (s *State) setRow(p, n *onnx.Node, row []float64) error {
 	p.DropAttribute("beta")
 	s.replaceOutput(n, p.Output(0))
 	return nil
+}
+
+// rowWeight is row as a tensor of the Gemm's type.
+func (s *State) rowWeight(p *onnx.Node, row []float64) *weight {
+	return &weight{elem: s.infer.Of(p.Output(0)).Elem, shape: []int{len(row)}, data: row}
 }

@@ -76,6 +76,8 @@ type State struct {
 	stopped bool  // the total was about to be passed
 	frozen  bool  // it was in an earlier run: see stoppedKey
 	kept    map[*onnx.Node]string
+
+	effectful map[*onnx.Function]bool // functions that have been looked at: see isEffectful
 }
 
 // stoppedKey is the metadata that says that the total growth limit stopped
@@ -105,7 +107,10 @@ func Optimize(ctx context.Context, m *onnx.Model, o Options) (*Report, error) {
 	}
 	m.MakeNamesUnique()
 	m.IsolateBranchOutputs()
-	s := &State{ctx: ctx, model: m, options: o, kept: map[*onnx.Node]string{}}
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	s := &State{ctx: ctx, model: m, options: o, kept: map[*onnx.Node]string{}, effectful: map[*onnx.Function]bool{}}
 	s.inferOptions.StaleDeclarations = o.Specialized
 	s.frozen = slices.ContainsFunc(m.Metadata, func(p onnx.Property) bool { return p.Key == stoppedKey })
 	r := &Report{}
@@ -249,8 +254,8 @@ func (s *State) eachNode(f func(n *onnx.Node) error) error {
 }
 
 // isEffectful says whether a node does more than compute its outputs from its
-// inputs: draws random numbers, or trains.
-func isEffectful(n *onnx.Node) bool {
+// inputs: draws random numbers, or trains, itself or inside.
+func (s *State) isEffectful(n *onnx.Node) bool {
 	if schema.NonDeterministic(n.Domain, n.OpType) {
 		return true
 	}
@@ -261,14 +266,22 @@ func isEffectful(n *onnx.Node) bool {
 		return n.Opset() >= 14 && n.Int("training_mode", 0) != 0
 	}
 	for _, g := range n.Subgraphs() {
-		if slices.ContainsFunc(g.Nodes(), isEffectful) {
+		if slices.ContainsFunc(g.Nodes(), s.isEffectful) {
 			return true
 		}
 	}
-	if f := n.Model().Callee(n); f != nil {
-		return slices.ContainsFunc(f.Body.Nodes(), isEffectful)
+	f := n.Model().Callee(n)
+	if f == nil {
+		return false
 	}
-	return false
+	// Each body is looked at once: calls of calls would multiply.
+	effectful, seen := s.effectful[f]
+	if !seen {
+		s.effectful[f] = false
+		effectful = slices.ContainsFunc(f.Body.Nodes(), s.isEffectful)
+		s.effectful[f] = effectful
+	}
+	return effectful
 }
 
 // dropoutTrains says whether a Dropout may drop: its training_mode input is

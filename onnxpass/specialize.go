@@ -279,16 +279,22 @@ func collect[T tensor.Element](count int, dims []int, parse func(int) (T, error)
 }
 
 func parseFloats(t tensor.Type, count int, dims []int, at func(int) string) (*tensor.Dense, error) {
-	number := func(i int) (float64, error) { return strconv.ParseFloat(at(i), 64) }
+	number := func(i int, largest float64) (float64, error) {
+		f, err := strconv.ParseFloat(at(i), 64)
+		if err == nil && math.Abs(f) > largest && !math.IsInf(f, 0) {
+			err = &strconv.NumError{Num: at(i), Err: strconv.ErrRange}
+		}
+		return f, err
+	}
 	switch t {
 	case tensor.Float16:
 		return collect(count, dims, func(i int) (tensor.F16, error) {
-			f, err := number(i)
+			f, err := number(i, 65504)
 			return tensor.F16FromFloat64(f), err
 		})
 	case tensor.BFloat16:
 		return collect(count, dims, func(i int) (tensor.BF16, error) {
-			f, err := number(i)
+			f, err := number(i, 3.38e38)
 			return tensor.BF16FromFloat64(f), err
 		})
 	}
@@ -324,7 +330,7 @@ func ParseShape(text string) ([]int64, error) {
 		return []int64{}, nil
 	}
 	var dims []int64
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == 'x' || r == 'X' }) {
+	for _, word := range strings.Split(strings.NewReplacer("x", ",", "X", ",").Replace(text), ",") {
 		if word == "?" || word == "-1" {
 			dims = append(dims, -1)
 			continue

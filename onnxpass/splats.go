@@ -17,7 +17,7 @@ import (
 // must keep its shape, so the other operands must give it alone.
 func shrinkSplats(s *State) error {
 	return s.eachNode(func(n *onnx.Node) error {
-		if n.CanonicalDomain() != "" || !broadcasts[n.OpType] || n.Opset() < 7 || n.Output(0) == nil {
+		if n.CanonicalDomain() != "" || !broadcasts[n.OpType] || !broadcastsFreely(n) || n.Output(0) == nil {
 			return nil
 		}
 		for i, v := range n.Inputs() {
@@ -42,6 +42,16 @@ var broadcasts = map[string]bool{
 	"And": true, "Or": true, "Xor": true, "Equal": true, "Less": true, "Greater": true,
 	"LessOrEqual": true, "GreaterOrEqual": true, "Where": true,
 	"BitwiseAnd": true, "BitwiseOr": true, "BitwiseXor": true, "BitShift": true,
+}
+
+// broadcastsFreely says whether n's opset lets its operands differ in shape: from 7
+// on, and from 8 for operators of any number of operands.
+func broadcastsFreely(n *onnx.Node) bool {
+	switch n.OpType {
+	case "Max", "Min", "Sum", "Mean":
+		return n.Opset() >= 8
+	}
+	return n.Opset() >= 7
 }
 
 // beforeEnlarging gives, for a node that repeats a smaller tensor, a function

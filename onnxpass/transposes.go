@@ -19,7 +19,7 @@ import (
 func sinkTransposes(s *State) error {
 	return s.eachNode(func(n *onnx.Node) error {
 		operands, ok := elementwise[n.OpType]
-		if !ok || n.CanonicalDomain() != "" || n.Opset() < 7 || len(n.Outputs()) != 1 || n.Output(0) == nil || n.Output(0).IsOutput() {
+		if !ok || n.CanonicalDomain() != "" || !broadcastsFreely(n) || len(n.Outputs()) != 1 || n.Output(0) == nil || n.Output(0).IsOutput() {
 			return nil
 		}
 		plan := s.planSink(n, operands)

@@ -2,6 +2,7 @@ package onnxpass
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/npuctl/npuctl/onnx"
@@ -118,7 +119,14 @@ func (w *weight) scaled(factors []float64, channel func(i int) int) (*weight, bo
 	return out, true
 }
 
-// put stores a weight in g, in the form it has.
+// fits says whether the type can hold every element: a product that overflows the
+// weights' type need not overflow where the graph computes it.
+func (w *weight) fits() bool {
+	largest := map[tensor.Type]float64{tensor.Float16: 65504, tensor.BFloat16: 3.38e38, tensor.Float32: math.MaxFloat32, tensor.Float64: math.MaxFloat64}[w.elem]
+	return !slices.ContainsFunc(w.data, func(x float64) bool { return !(math.Abs(x) <= largest) })
+}
+
+// putWeight stores a weight in g, in the form it has.
 func (s *State) putWeight(g *onnx.Graph, base string, w *weight) (*onnx.Value, error) {
 	d, err := fromFloat64s(w.elem, w.data, w.storedShape()...)
 	if err != nil {
