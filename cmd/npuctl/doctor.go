@@ -16,7 +16,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Short: "Say what this machine has: engines, CANN, devices",
 		Long: "Looks for everything that npuctl can use, and says what each is needed for and how\n" +
 			"to get what is missing. All of it is optional, so the exit code is 0 whatever there is.",
-		Args:              usageArgs(cobra.NoArgs),
+		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			r := doctor.Examine(versionText())

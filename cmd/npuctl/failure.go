@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/npuctl/npuctl/internal/fault"
@@ -31,7 +32,8 @@ func (d *detailed) Unwrap() error { return d.error }
 // report prints a failure: for people in a line, for machines as one object.
 func (a *app) report(err error) {
 	fmt.Fprintf(a.err, "npuctl: %v\n", err)
-	if !a.json {
+	// A flag that does not parse keeps those behind it from being read.
+	if !a.json && (a.isRunning || !slices.Contains(a.args, "--json")) {
 		return
 	}
 	failure := failureJSON{Code: fault.FamilyOf(err).String(), Message: err.Error()}

@@ -42,7 +42,7 @@ func newInferCommand(a *app) *cobra.Command {
 		Example: "  npuctl infer model.onnx --inputs data/ -o out/\n" +
 			"  npuctl infer model.onnx --inputs test_data_set_0 --expect test_data_set_0\n" +
 			"  npuctl infer model.onnx --batch 4 --seed 7 --engine ort -o out.npz",
-		Args:              usageArgs(cobra.ExactArgs(1)),
+		Args:              takes("MODEL.onnx"),
 		ValidArgsFunction: completeModel,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.infer(cmd, f, args[0]) },
 	}

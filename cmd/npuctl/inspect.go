@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/modelstats"
 	"github.com/npuctl/npuctl/internal/terminal"
-	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnxpass"
 )
 
@@ -25,7 +25,7 @@ func newInspectCommand(a *app) *cobra.Command {
 			"how often each operator occurs, how much is stored and how much is computed. With\n" +
 			"sizes for open dims it counts the work of that size; the file is never changed.",
 		Example:           "  npuctl inspect model.onnx\n  npuctl inspect model.onnx --batch 8",
-		Args:              usageArgs(cobra.ExactArgs(1)),
+		Args:              takes("MODEL.onnx"),
 		ValidArgsFunction: completeModel,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.inspect(cmd, f, args[0]) },
 	}
@@ -39,9 +39,9 @@ func (a *app) inspect(cmd *cobra.Command, f *sizeFlags, path string) error {
 	if err != nil {
 		return err
 	}
-	m, err := onnx.Open(path)
+	m, err := modelfile.Open(path)
 	if err != nil {
-		return fault.New(fault.Input, "%w", err)
+		return err
 	}
 	defer m.Close()
 	if err := onnxpass.Specialize(m, sizes); err != nil {
@@ -146,9 +146,13 @@ func macsText(m modelstats.MACs) string {
 	if m.Nodes == 0 {
 		return "none: the model multiplies no matrices"
 	}
+	const fix = "(--batch, --dim and --input-shape fix them)"
+	if m.Unknown == m.Nodes {
+		return fmt.Sprintf("not known: the shapes of all %d nodes that multiply matrices are open %s", m.Nodes, fix)
+	}
 	text := fmt.Sprintf("%s (%s)", terminal.Count(m.Known), terminal.Large(m.Known))
 	if m.Unknown > 0 {
-		text += fmt.Sprintf(", without %d of %d nodes whose shapes are open (--dim, --batch and --input-shape fix them)", m.Unknown, m.Nodes)
+		text += fmt.Sprintf(", without %d of %d nodes whose shapes are open %s", m.Unknown, m.Nodes, fix)
 	}
 	if m.Loops > 0 {
 		text += fmt.Sprintf(", %d loops of unknown length counted once", m.Loops)

@@ -17,7 +17,7 @@ func newManCommand(a *app) *cobra.Command {
 		Short:   "Write the manual pages, one a command",
 		Long:    "Writes npuctl.1, npuctl-optimize.1 and so on into a folder, which is made.",
 		Example: "  npuctl man /usr/local/share/man/man1",
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    takes("DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},

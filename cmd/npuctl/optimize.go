@@ -42,12 +42,12 @@ func newOptimizeCommand(a *app) *cobra.Command {
 		Example: "  npuctl optimize model.onnx\n" +
 			"  npuctl optimize model.onnx --batch 1 --static -o static.onnx\n" +
 			"  npuctl optimize vad.onnx --input-shape input:1,512 --bind sr=16000 --static --check",
-		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if f.listPasses {
-				return cobra.NoArgs(cmd, args)
+				return takes()(cmd, args)
 			}
-			return cobra.ExactArgs(1)(cmd, args)
-		}),
+			return takes("MODEL.onnx")(cmd, args)
+		},
 		ValidArgsFunction: completeModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.listPasses {
@@ -102,8 +102,8 @@ func (a *app) optimize(cmd *cobra.Command, f *optimizeFlags, input string) error
 	result, err := job.Run(cmd.Context())
 	stop()
 	switch {
-	case err != nil && result != nil:
-		return a.goalMissed(result, err)
+	case fault.FamilyOf(err) == fault.Goal && result != nil:
+		return a.goalMissed(job, result, err)
 	case err != nil:
 		return err
 	case a.json:
@@ -116,11 +116,13 @@ func (a *app) optimize(cmd *cobra.Command, f *optimizeFlags, input string) error
 
 // goalMissed says what a failed goal found: for people all of it on standard error,
 // for machines beside the error.
-func (a *app) goalMissed(r *optimization.Result, err error) error {
-	if r.Check != nil {
+func (a *app) goalMissed(job optimization.Job, r *optimization.Result, err error) error {
+	switch {
+	case r.Check != nil:
 		return &detailed{err, map[string]any{"check": r.Check}}
-	}
-	if !a.json {
+	case !job.Static || r.Static:
+		return err // a check that could not be made
+	case !a.json:
 		printDynamic(a.err, r.Dynamic)
 	}
 	return &detailed{err, map[string]any{"dynamic": r.Dynamic}}

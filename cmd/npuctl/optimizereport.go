@@ -205,7 +205,11 @@ func (w labelled) check(c *optimization.Check) {
 	if c == nil {
 		return
 	}
-	w.line("check", "%s on %d of %d sets of inputs, judged by %s", w.p.Good("equal"), c.Inputs, c.Tried, c.Engine)
+	judge := c.Engine
+	if !c.Independent {
+		judge = "the " + judge
+	}
+	w.line("check", "%s on %d of %d sets of inputs, judged by %s", w.p.Good("equal"), c.Inputs, c.Tried, judge)
 	worst, name, byShape := 0.0, "", 0
 	for _, o := range c.Outputs {
 		if o.MaxAbs > worst {

@@ -35,14 +35,17 @@ type app struct {
 }
 
 // run executes one command line and gives its exit code, which docs/exit-codes.md documents.
-func run(ctx context.Context, args []string, out, errOut io.Writer) (code int) {
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	a := &app{out: bufio.NewWriter(out), stdout: out, err: errOut, args: joinOptional(args)}
+	return a.execute(ctx, newRootCommand(a))
+}
+
+func (a *app) execute(ctx context.Context, root *cobra.Command) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			code = a.finish(crash(r))
 		}
 	}()
-	root := newRootCommand(a)
 	root.SetArgs(a.args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -196,13 +199,17 @@ func versionText() string {
 	return strings.Trim(info.Main.Version, "()")
 }
 
-// usageArgs wraps an argument check so that its failure points to the help.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+// takes demands as many arguments as there are names for them.
+func takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return fault.New(fault.Usage, "%w", err).With("see %s --help", cmd.CommandPath())
+		if len(args) == len(names) {
+			return nil
 		}
-		return nil
+		what := strings.Join(names, " ")
+		if what == "" {
+			what = "no argument"
+		}
+		return fault.New(fault.Usage, "%s takes %s, not %d arguments", cmd.CommandPath(), what, len(args)).With("see %s --help", cmd.CommandPath())
 	}
 }
 

@@ -116,8 +116,8 @@ func (k *Maker) Edges() []Kind {
 	return []Kind{Zeros, NotNumbers, Infinities, Extremes}
 }
 
-// maxSetBytes bounds the memory of one set.
-const maxSetBytes = 1 << 30
+// maxSetBytes bounds the memory of one set: sizes come from a file.
+const maxSetBytes = 256 << 20
 
 // Make makes the values of a set, by input name.
 func (k *Maker) Make(s Set) (map[string]eval.Value, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/feeds"
+	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/onnxruntime"
 	"github.com/npuctl/npuctl/internal/suggest"
 	"github.com/npuctl/npuctl/internal/valuefile"
@@ -53,9 +54,9 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	m, err := onnx.Open(j.Model)
+	m, err := modelfile.Open(j.Model)
 	if err != nil {
-		return nil, fault.New(fault.Input, "%w", err)
+		return nil, err
 	}
 	defer m.Close()
 	if err := onnxpass.Specialize(m, j.Sizes); err != nil {

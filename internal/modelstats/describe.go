@@ -159,12 +159,33 @@ func (d *Description) signature(m *onnx.Model, inference *infer.Inference) {
 		d.axes(v)
 	}
 	for _, v := range m.Graph.Outputs() {
-		t := v.Type
-		if inferred := inference.Of(v); inferred.Ranked && (!t.IsTensor() || t.Shape == nil || inferred.IsStatic()) {
-			t = inferred.Type()
-		}
-		d.Outputs = append(d.Outputs, portOf(v, t))
+		d.Outputs = append(d.Outputs, portOf(v, refined(v.Type, inference.Of(v))))
 	}
+}
+
+// refined is a declared type with what inference knows besides: the whole of one
+// that is not declared, sizes where the declaration has neither a number nor a name.
+func refined(declared *onnx.Type, inferred *infer.Info) *onnx.Type {
+	found := inferred.Type()
+	if declared == nil {
+		return found
+	}
+	if !declared.IsTensor() || !found.IsTensor() || found.Shape == nil {
+		return declared
+	}
+	if declared.Shape == nil {
+		return found
+	}
+	if len(declared.Shape.Dims) != len(found.Shape.Dims) {
+		return declared
+	}
+	dims := slices.Clone(declared.Shape.Dims)
+	for i, dim := range found.Shape.Dims {
+		if dim.Known && !dims[i].Known {
+			dims[i] = dim
+		}
+	}
+	return declared.WithShape(&onnx.Shape{Dims: dims})
 }
 
 func portOf(v *onnx.Value, t *onnx.Type) Port {

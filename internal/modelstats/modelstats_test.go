@@ -121,6 +121,9 @@ func TestSignature(t *testing.T) {
 	if d.Outputs[0].Type != "INT64[3]" || d.Outputs[1].Type != "FLOAT[batch,3]" {
 		t.Errorf("outputs %+v", d.Outputs)
 	}
+	if d := describe(t, `(float[N,3] x, float[3,5] w) => (float[N,?] y, float[?,?] z) { y = MatMul (x, w)  z = Transpose (y) }`); d.Outputs[0].Type != "FLOAT[N,5]" || d.Outputs[1].Type != "FLOAT[5,?]" {
+		t.Errorf("outputs %+v", d.Outputs)
+	}
 	if diff := cmp.Diff([]Axis{{"batch", []string{"image[0]", "m[0]", "m[1]"}}}, d.DynamicAxes); diff != "" {
 		t.Errorf("axes (-want +got):\n%s", diff)
 	}

@@ -11,9 +11,7 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/npuctl/npuctl/internal/onnxpb"
+	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
@@ -53,24 +51,10 @@ func emptySequenceModel(elem tensor.Type) ([]byte, error) {
 		opset     = 11 // which brought the operator
 		name      = "sequence"
 	)
-	element := &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
-		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(elem))}}}
-	return proto.Marshal(&onnxpb.ModelProto{
-		IrVersion:   proto.Int64(irVersion),
-		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(opset)}},
-		Graph: &onnxpb.GraphProto{
-			Name: proto.String(name),
-			Node: []*onnxpb.NodeProto{{
-				OpType: proto.String("SequenceEmpty"),
-				Output: []string{name},
-				Attribute: []*onnxpb.AttributeProto{{
-					Name: proto.String("dtype"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(elem))}},
-			}},
-			Output: []*onnxpb.ValueInfoProto{{
-				Name: proto.String(name),
-				Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_SequenceType{
-					SequenceType: &onnxpb.TypeProto_Sequence{ElemType: element}}},
-			}},
-		},
-	})
+	m := onnx.NewModel(irVersion, opset)
+	m.Graph.Name = name
+	made := m.Graph.Add("SequenceEmpty", nil, []string{name}, onnx.IntAttribute("dtype", int64(elem))).Output(0)
+	made.Type = onnx.SequenceType(&onnx.Type{Kind: onnx.KindTensor, Elem: elem})
+	m.Graph.AddOutput(made)
+	return m.Encode()
 }

@@ -256,3 +256,22 @@ func TestRandomOutputs(t *testing.T) {
 		}
 	}
 }
+
+// Results that are NaN on both sides are equal and prove nothing: the check goes on
+// to inputs that give numbers, and says so when there are none.
+func TestCheckWantsNumbers(t *testing.T) {
+	judges(t, func(t *testing.T, judge string) {
+		j := Job{Input: write(t, `g (float[8] x) => (y) { a = Log (x)  y = ReduceSum <keepdims = 0> (a) }`), Check: 2, CheckSeed: 1, Judge: judge, Output: filepath.Join(t.TempDir(), "o.onnx")}
+		r, err := j.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Check.Sets[0].Values; got != "random in 0..1" {
+			t.Errorf("the first set that counts is %s; logarithms need positive numbers", got)
+		}
+		j.Input = write(t, `g (float[8] x) => (y) { a = Abs (x)  b = Neg (a)  c = Exp (b)  d = Sub (b, c)  y = Sqrt (d) }`)
+		if _, err := j.Run(t.Context()); fault.FamilyOf(err) != fault.Goal || !strings.Contains(err.Error(), "NaN") {
+			t.Errorf("nothing but NaN: %v", err)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/suggest"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnxpass"
@@ -59,7 +60,7 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err := j.settle(); err != nil {
 		return nil, err
 	}
-	m, err := open(j.Input)
+	m, err := modelfile.Open(j.Input)
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +117,6 @@ func sameFile(a, b string) bool {
 	}
 	y, err := os.Stat(b)
 	return err == nil && os.SameFile(x, y)
-}
-
-// open reads a model; whatever is wrong with the file is the input's fault.
-func open(path string) (*onnx.Model, error) {
-	m, err := onnx.Open(path)
-	if err != nil {
-		return nil, fault.New(fault.Input, "%w", err)
-	}
-	return m, nil
 }
 
 // limits fills in the growth that folding may cause, which follows from the file's size.
