@@ -37,6 +37,9 @@ var kindNames = [...]string{"random", "random in 0..1", "random with lengths", "
 // String names the kind for reports.
 func (k Kind) String() string { return kindNames[k] }
 
+// IsEdge says whether the kind is of edge values.
+func (k Kind) IsEdge() bool { return k >= Zeros }
+
 // Set says which values to make.
 type Set struct {
 	// Plan is the number of the choice of sizes, from 0 to Plans()-1.

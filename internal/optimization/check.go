@@ -87,7 +87,7 @@ func (j Job) check(ctx context.Context, m *onnx.Model) (*Check, error) {
 		return nil, ctx.Err()
 	case errors.As(err, &unable):
 		return nil, fault.New(fault.Goal, "--check: nothing could be compared: %s", strings.ReplaceAll(err.Error(), "\n", "; ")).
-			With("leave --check out, or fix open dims with --dim, --batch or --input-shape")
+			With("%s", unable.remedy)
 	case err != nil:
 		return nil, err
 	case !report.Equal:
@@ -128,12 +128,13 @@ func (c *checker) judged(ctx context.Context) (*Check, error) {
 	return nil, errors.Join(why, err)
 }
 
-// unableError says that an engine cannot run the original.
-type unableError struct{ error }
+// unableError says that an engine cannot run the original, and what may help.
+type unableError struct {
+	error
+	remedy string
+}
 
 func (e *unableError) Unwrap() error { return e.error }
-
-func unable(format string, args ...any) error { return &unableError{fmt.Errorf(format, args...)} }
 
 // differs is the failure of a check that found a difference.
 func differs(r *Check) error {
@@ -202,10 +203,10 @@ func (c *checker) by(ctx context.Context, e engine.Engine, independent bool) (*C
 	defer e.Close()
 	original, err := e.Load(ctx, c.original)
 	if err != nil {
-		return nil, unable("%s cannot run the original: %w", e.Name(), err)
+		return nil, &unableError{fmt.Errorf("%s cannot run the original: %w", e.Name(), err), "leave --check out"}
 	}
 	defer original.Close()
-	t := &trial{checker: c, original: original, report: &Check{Engine: e.Name(), Independent: independent, Equal: true}}
+	t := &trial{checker: c, original: original, scales: map[string]float64{}, report: &Check{Engine: e.Name(), Independent: independent, Equal: true}}
 	if !independent {
 		t.report.Note = "the same engine folded the constants; ONNX Runtime would be an independent judge"
 	}
@@ -226,7 +227,10 @@ func (c *checker) by(ctx context.Context, e engine.Engine, independent bool) (*C
 	t.randomSets(ctx)
 	t.edgeSets(ctx)
 	if t.report.Inputs == 0 && t.report.Equal {
-		return nil, unable("%s refused all %d sets of inputs for the original, the last with: %w", e.Name(), t.report.Tried, t.refusal)
+		return nil, &unableError{
+			fmt.Errorf("%s refused all %d sets of inputs for the original, the last with: %w", e.Name(), t.report.Tried, t.refusal),
+			"fix sizes with --dim, --batch or --input-shape, or leave --check out",
+		}
 	}
 	return t.report, ctx.Err()
 }
@@ -236,9 +240,10 @@ type trial struct {
 	checker          *checker
 	original, result engine.Program
 	report           *Check
-	refusal          error         // why the original refused a set last
-	accepted         []feeds.Set   // sets that it took
-	longest          time.Duration // that it took for one
+	refusal          error              // why the original refused a set last
+	accepted         []feeds.Set        // sets that it took
+	longest          time.Duration      // that it took for one
+	scales           map[string]float64 // how large each output is on ordinary inputs
 }
 
 // kinds are the sorts of values for random sets, in the order in which they are
@@ -350,7 +355,7 @@ func (t *trial) compare(ctx context.Context, s feeds.Set, hollow bool) bool {
 		if o.Compared == "shape" {
 			o.note(compareShapes(want[o.Name], got[o.Name], t.checker.fixed[o.Name]), set)
 		} else {
-			o.note(compare.Values(want[o.Name], got[o.Name], compare.Options{}), set)
+			o.note(compare.Values(want[o.Name], got[o.Name], t.options(s, o.Name, want[o.Name])), set)
 		}
 		t.report.Equal = t.report.Equal && o.Equal
 	}
@@ -374,6 +379,16 @@ func isHollow(results map[string]eval.Value) bool {
 		all += len(values)
 	}
 	return 2*finite < all
+}
+
+// options says how to compare an output on a set. Fused operators round, and
+// overflow, at other places than separate ones: what is 0 but for rounding is held
+// against the output's usual size, and what is beyond the range of floats says nothing.
+func (t *trial) options(s feeds.Set, output string, want eval.Value) compare.Options {
+	if !s.Kind.IsEdge() {
+		t.scales[output] = max(t.scales[output], compare.ScaleOf(want))
+	}
+	return compare.Options{Scale: t.scales[output], AllowOverflow: s.Kind == feeds.Extremes}
 }
 
 // runOriginal runs the original, which still has inputs that the user bound.

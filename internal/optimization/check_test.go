@@ -116,6 +116,12 @@ func TestCheckOfEqualModels(t *testing.T) {
 		{name: "rounded otherwise", compared: "values",
 			original: `g (float[N,3] x) => (float[N,3] y) <float[3] a = {3, 3, 3}> { y = Div (x, a) }`,
 			result:   `g (float[N,3] x) => (float[N,3] y) <float[3] a = {0.33333334, 0.33333334, 0.33333334}> { y = Mul (x, a) }`},
+		{name: "overflow at another place", compared: "values",
+			original: `g (float[N,3] x) => (float[N,3] y) <float a = {100}, float b = {0.01}> { z = Mul (x, a)  y = Mul (z, b) }`,
+			result:   `g (float[N,3] x) => (float[N,3] y) { y = Identity (x) }`},
+		{name: "cancelled but for rounding", compared: "values",
+			original: `g (float[N,3] x) => (float[N,3] y) <float a = {1}, float b = {1.00001}> { z = Add (x, a)  y = Sub (b, z) }`,
+			result:   `g (float[N,3] x) => (float[N,3] y) <float c = {0.00001}> { y = Sub (c, x) }`},
 		{name: "no inputs", inputs: 1, compared: "values",
 			original: `g () => (float[2] y) <float[2] a = {1, 2}> { y = Neg (a) }`,
 			result:   `g () => (float[2] y) <float[2] a = {-1, -2}> { y = Identity (a) }`},
@@ -196,7 +202,6 @@ func TestCheckFallsBack(t *testing.T) {
 	}
 }
 
-// A loop that a strange input would never let end is given up, not waited for.
 func TestCheckIsGivenUpWithTheContext(t *testing.T) {
 	src := header + `g (float[N] x) => (float[N] y) { y = Relu (x) }`
 	j := Job{Input: write(t, src), Check: 1}

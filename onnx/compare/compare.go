@@ -81,6 +81,13 @@ func ToleranceOf(t tensor.Type) Tolerance { return tolerances[t] }
 type Options struct {
 	// Tolerance replaces that of the element type for floats of 16 bits and more.
 	Tolerance *Tolerance
+	// Scale is a lower bound for how large the elements of an array are taken to be:
+	// from other runs, when in this one nearly everything cancels out.
+	Scale float64
+	// AllowOverflow takes a float as equal to anything when it or its counterpart is
+	// not finite: for inputs so large that the order of operations decides whether
+	// something overflows on the way.
+	AllowOverflow bool
 }
 
 func (o Options) tolerance(t tensor.Type) Tolerance {
@@ -250,7 +257,7 @@ func (c *comparison) arrays(path string, want, got *tensor.Dense) {
 	case want.Type() == tensor.String || want.Type() == tensor.Bool || want.Type().IsInteger():
 		differing, first = exact.For(want.Type())(want, got)
 	default:
-		differing, first = floats(want, got, c.options.tolerance(want.Type()))
+		differing, first = c.options.floats(want, got)
 	}
 	c.measure(want, got)
 	c.result.Differing += differing

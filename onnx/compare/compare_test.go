@@ -133,6 +133,34 @@ func TestToleranceOption(t *testing.T) {
 	}
 }
 
+// What cancels out in one run is held against the size it has in others.
+func TestScaleOption(t *testing.T) {
+	want, got := vector[float32](5e-6, 5e-6), vector[float32](5.007e-6, 5e-6)
+	if r := Values(want, got, Options{}); r.Equal {
+		t.Error("equal by itself")
+	}
+	usual := ScaleOf(&eval.Sequence{Items: []eval.Value{vector[float32](-3, 2), vector[int64](1000)}})
+	if r := Values(want, got, Options{Scale: usual}); !r.Equal || usual != 3 {
+		t.Errorf("scale %g: %v", usual, r)
+	}
+	if r := Values(want, vector[float32](6e-5, 5e-6), Options{Scale: usual}); r.Equal {
+		t.Error("any difference is excused")
+	}
+}
+
+func TestAllowOverflow(t *testing.T) {
+	o := Options{AllowOverflow: true}
+	if r := Values(vector(inf, 1, nan), vector(math.MaxFloat32, 1, -inf), o); !r.Equal {
+		t.Errorf("got %v", r)
+	}
+	if r := Values(vector(inf, 1), vector(inf, 2), o); r.Equal || r.First.Index[0] != 1 {
+		t.Errorf("got %v", r)
+	}
+	if r := Values(vector[int64](math.MaxInt64), vector[int64](math.MinInt64), o); r.Equal {
+		t.Error("integers are excused")
+	}
+}
+
 // Arrays longer than a piece are compared whole, and at the right places.
 func TestLongArrays(t *testing.T) {
 	want, got := make([]float32, 3*chunk+5), make([]float32, 3*chunk+5)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/npuctl/npuctl/onnx/eval"
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
@@ -72,19 +73,20 @@ func pairs(want, got *tensor.Dense) iter.Seq2[float64, float64] {
 	}
 }
 
-// floats counts the elements that are further apart than the tolerance allows,
-// and gives the first.
-func floats(want, got *tensor.Dense, t Tolerance) (differing, first int) {
+// floats counts the elements that are further apart than the options allow, and
+// gives the first.
+func (o Options) floats(want, got *tensor.Dense) (differing, first int) {
 	first = -1
+	t := o.tolerance(want.Type())
 	absolute := 0.0
 	if t.Absolute > 0 {
-		absolute = t.Absolute * max(scaleOf(want), smallestScale)
+		absolute = t.Absolute * max(scaleOf(want), o.Scale, smallestScale)
 	}
 	each, at, last := perElement(want.Type()), 0, -1
 	for w, g := range pairs(want, got) {
 		element := at / each
 		at++
-		if element == last || near(w, g, absolute+t.Relative*math.Abs(w)) {
+		if element == last || near(w, g, absolute+t.Relative*math.Abs(w)) || o.AllowOverflow && !(isFinite(w) && isFinite(g)) {
 			continue
 		}
 		last = element
@@ -95,6 +97,8 @@ func floats(want, got *tensor.Dense, t Tolerance) (differing, first int) {
 	}
 	return differing, first
 }
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // smallestScale keeps an array of zeros from having no tolerance at all.
 const smallestScale = 1e-4
@@ -109,6 +113,28 @@ func near(want, got, allowed float64) bool {
 		return false
 	}
 	return math.Abs(want-got) <= allowed
+}
+
+// ScaleOf is how large the floats of a value are: see the package comment; 0 when
+// it holds none.
+func ScaleOf(v eval.Value) float64 {
+	switch v := v.(type) {
+	case *tensor.Dense:
+		if v != nil && ToleranceOf(v.Type()) != (Tolerance{}) {
+			return scaleOf(v)
+		}
+	case *eval.Sequence:
+		top := 0.0
+		for _, item := range v.Items {
+			top = max(top, ScaleOf(item))
+		}
+		return top
+	case *eval.Optional:
+		return ScaleOf(v.Value)
+	case *eval.Map:
+		return ScaleOf(v.Values)
+	}
+	return 0
 }
 
 // scaleOf is how large the elements of d are: the largest finite magnitude, or a
@@ -165,7 +191,7 @@ type distance struct {
 }
 
 func (m *distance) add(want, got float64) {
-	if math.IsNaN(want) || math.IsNaN(got) || math.IsInf(want, 0) || math.IsInf(got, 0) {
+	if !isFinite(want) || !isFinite(got) {
 		return
 	}
 	m.finite++

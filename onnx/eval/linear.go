@@ -146,32 +146,39 @@ func (g *matGrid) run(f func([]matPlace)) {
 // elements, by number. When they may be kept, all are packed once for the life of
 // the program.
 func matrices[T number](c *Call, input int, keep bool, size int, operand func(data []T) *gemm.Operand[T]) (func(i int) *gemm.Operand[T], error) {
-	if !keep {
-		v, err := numberInput[T](c, input)
+	if keep && size > 0 {
+		kept, err := c.Once(func() (any, error) { return packMatrices(c, input, size, operand) })
 		if err != nil {
 			return nil, err
 		}
-		return func(i int) *gemm.Operand[T] { return operand(v.data[i*size:][:size]) }, nil
+		// Another input of another rank can ask for matrices of another size.
+		if k := kept.(keptMatrices[T]); k.size == size {
+			return func(i int) *gemm.Operand[T] { return k.packed[i] }, nil
+		}
 	}
-	kept, err := c.Once(func() (any, error) {
-		v, err := numberInput[T](c, input)
-		if err != nil {
-			return nil, err
-		}
-		var packed []*gemm.Operand[T]
-		for at := 0; at+size <= len(v.data) && size > 0; at += size {
-			packed = append(packed, operand(v.data[at:][:size]).Pack(c.Parallel))
-		}
-		if size == 0 {
-			packed = append(packed, operand(nil))
-		}
-		return packed, nil
-	})
+	v, err := numberInput[T](c, input)
 	if err != nil {
 		return nil, err
 	}
-	packed := kept.([]*gemm.Operand[T])
-	return func(i int) *gemm.Operand[T] { return packed[min(i, len(packed)-1)] }, nil
+	return func(i int) *gemm.Operand[T] { return operand(v.data[i*size:][:size]) }, nil
+}
+
+// keptMatrices are the matrices of a constant input, packed.
+type keptMatrices[T number] struct {
+	size   int
+	packed []*gemm.Operand[T]
+}
+
+func packMatrices[T number](c *Call, input, size int, operand func(data []T) *gemm.Operand[T]) (keptMatrices[T], error) {
+	v, err := numberInput[T](c, input)
+	if err != nil {
+		return keptMatrices[T]{}, err
+	}
+	k := keptMatrices[T]{size: size}
+	for at := 0; at+size <= len(v.data); at += size {
+		k.packed = append(k.packed, operand(v.data[at:][:size]).Pack(c.Parallel))
+	}
+	return k, nil
 }
 
 // generalMatMul is Gemm: alpha·A'·B' + beta·C, where A' and B' may be transposed and
@@ -249,6 +256,11 @@ func addScaled[T number](c *Call, y []T, rows, columns int) error {
 	}
 	if bias.data == nil && alpha == 1 {
 		return nil
+	}
+	if tensor.TypeOf[T]().IsInteger() && (float32(T(alpha)) != alpha || float32(T(beta)) != beta) {
+		if err := c.Undefined("integers scaled by %v and %v", alpha, beta); err != nil {
+			return err
+		}
 	}
 	strides := []int{0, 0}
 	if bias.data != nil {

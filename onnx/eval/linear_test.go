@@ -1,8 +1,10 @@
 package eval
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
@@ -29,6 +31,26 @@ func TestMatMul(t *testing.T) {
 	})
 }
 
+// The packed form of a constant left side depends on the rank of the right one, which
+// may differ from run to run.
+func TestMatMulKeepsWhatFits(t *testing.T) {
+	m := onnx.NewModel(10, 13)
+	a := m.Graph.AddInitializer("a", tensor.Of([]float32{1, 2, 3, 4}, 2, 1, 2))
+	b := m.Graph.AddInput("b", &onnx.Type{Kind: onnx.KindTensor, Elem: tensor.Float32})
+	m.Graph.AddOutput(m.Graph.Add("MatMul", []*onnx.Value{a, b}, []string{"y"}).Output(0))
+	program, err := Prepare(m, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		shape []int
+		want  string
+	}{{[]int{2, 1}, "FLOAT[2,1,1]{21, 43}"}, {[]int{1, 2, 1}, "FLOAT[2,1,1]{21, 43}"}, {[]int{2}, "FLOAT[2,1]{21, 43}"}} {
+		out, err := program.Run(t.Context(), map[string]Value{"b": tensor.Of([]float32{1, 10}, c.shape...)}, nil)
+		checkOutcome(t, fmt.Sprintf("b of shape %v", c.shape), out["y"], err, c.want)
+	}
+}
+
 func TestGemm(t *testing.T) {
 	stored := "float[2,1] a = {1, 2}, float[1,2] b = {3, 4}, float[2] row = {10, 20}, float[2,1] column = {100, 200}, float s = {1}"
 	runOperatorCases(t, []operatorCase{
@@ -40,6 +62,7 @@ func TestGemm(t *testing.T) {
 		{opset: 13, stored: stored, node: "y = Gemm <transA = 1, transB = 1> (a, b)", want: "FLOAT[1,1]{11}"},
 		{opset: 13, stored: stored, node: "y = Gemm <transA = 1> (a, b)", want: "error: cannot multiply"},
 		{opset: 13, stored: stored, node: "y = Gemm (a, b, a, b)", want: "FLOAT[2,2]{4, 5, 8, 10}"},
+		{opset: 11, stored: "int32[1,1] a = {3}, int32[1,1] b = {3}", node: "y = Gemm <alpha = 0.5> (a, b)", want: "INT32[1,1]{4}", folds: ErrUndefined},
 		{opset: 11, stored: "int64[1,1] a = {4503599627370497}, int64[1,1] b = {3}", node: "y = Gemm <alpha = 2.0> (a, b)", want: "INT64[1,1]{27021597764222982}"},
 	})
 }

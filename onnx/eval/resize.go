@@ -270,14 +270,15 @@ func (r *resizing) shape() []int {
 	return shape
 }
 
-// source maps a position of the output to one of the input.
+// source maps a position of the output to one of the input. Multiplying first keeps
+// places exact that lie on an element, or half-way between two.
 func (a *resizedAxis) source(coordinates string, position int) float64 {
 	x, last := float64(position), float64(a.in-1)
 	switch coordinates {
 	case "asymmetric":
-		return x / a.scale
+		return x * float64(a.in) / a.length
 	case "tf_half_pixel_for_nn":
-		return (x + 0.5) / a.scale
+		return (x + 0.5) * float64(a.in) / a.length
 	case "align_corners":
 		if a.length == 1 {
 			return 0
@@ -289,15 +290,15 @@ func (a *resizedAxis) source(coordinates string, position int) float64 {
 		}
 		return float64(a.start*last) + float64(x*(a.end-a.start)*last)/(a.length-1)
 	case "pytorch_half_pixel":
-		if a.length <= 1 {
+		if a.out <= 1 {
 			return 0
 		}
 	}
-	source := (x+0.5)/a.scale - 0.5
 	if coordinates == "half_pixel_symmetric" {
-		source += float64(a.in) / 2 * (1 - float64(a.out)/a.length)
+		// The middle of the output lies on the middle of the input.
+		return last/2 + (x+0.5-float64(a.out)/2)*float64(a.in)/a.length
 	}
-	return source
+	return (x+0.5)*float64(a.in)/a.length - 0.5
 }
 
 // isBeyond says whether a position of the input is one that cropping replaces.

@@ -21,9 +21,11 @@
 // sum over the steps of the block in order. Neither tile nor split changes that,
 // so a kernel gives the same bits for any number of cores and however operands
 // were packed. The portable kernel rounds every product and every sum and gives
-// the same bits on every host; the fast kernels fuse the two.
+// the same bits on every host; the fast kernels fuse the two, so they agree with each
+// other, too.
 //
-// The assembly is written by a program in the directory assembly beside this one.
+// The assembly of amd64 is written by a program in the directory assembly beside this
+// one, that of arm64 by hand.
 package gemm
 
 //go:generate go run -C ../assembly ./gemm -out ../gemm/tile_amd64.s -stubs ../gemm/tile_amd64.go -pkg gemm

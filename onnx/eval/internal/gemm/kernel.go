@@ -17,7 +17,7 @@ type Kernel[T Number] struct {
 	row func(depth int, a, b, c []T, step int)
 }
 
-// String names the kernel for reports: "portable", "avx2".
+// String names the kernel for reports: "portable", "avx2", "neon".
 func (k *Kernel[T]) String() string { return k.name }
 
 // Portable returns the kernel that gives the same bits on every host.
