@@ -222,6 +222,11 @@ func (w labelled) check(c *optimization.Check) {
 	if name != "" {
 		w.line("", "largest difference %.3g, in output %s", worst, terminal.Clean(name))
 	}
+	for _, o := range c.Outputs {
+		if o.Equal && o.Uncertain > 0 {
+			w.line("", "output %s moves by %.3g when the inputs are rounded: that much may differ", terminal.Clean(o.Name), o.Uncertain)
+		}
+	}
 	if byShape > 0 {
 		w.line("", "%d of %d outputs depend on random numbers: compared by type and shape only", byShape, len(c.Outputs))
 	}

@@ -92,6 +92,18 @@ func holdsFloats(t *onnx.Type) bool {
 // first is the likeliest to be legal.
 func (k *Maker) Plans() int { return len(k.plans) }
 
+// UsualPlans is the number of choices, of the first ones, that are small enough for
+// any model; the others are for one that refuses these.
+func (k *Maker) UsualPlans() int {
+	usual := 0
+	for _, p := range k.plans {
+		if p.number < usualChoices {
+			usual++
+		}
+	}
+	return usual
+}
+
 // PlanText says what the plan gives the open dims: "batch=2, seq=8"; "" when none is open.
 func (k *Maker) PlanText(plan int) string { return k.plans[plan].String() }
 

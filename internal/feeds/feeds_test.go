@@ -57,6 +57,26 @@ func TestSizesAreTheSameForOneName(t *testing.T) {
 	}
 }
 
+// The large sizes come last, and a recurrent state has the batch in its middle.
+func TestSoundModels(t *testing.T) {
+	k := makerOf(t, `(float[?,?] input, float[2,?,128] state, int64 sr) => (y) { y = Identity (input) }`)
+	largest := 0
+	for plan := range k.Plans() {
+		v := makeSet(t, k, Set{Plan: plan})
+		input, state := dense(t, v["input"]).Shape(), dense(t, v["state"]).Shape()
+		if state[1] != input[0] {
+			t.Errorf("plan %d: %v %v", plan, input, state)
+		}
+		if plan < k.UsualPlans() && input[1] > 200 {
+			t.Errorf("plan %d is usual with %v", plan, input)
+		}
+		largest = max(largest, input[1])
+	}
+	if largest < 8000 {
+		t.Errorf("the largest size is %d", largest)
+	}
+}
+
 func TestOnePlanWhenNothingIsOpen(t *testing.T) {
 	k := makerOf(t, `(float[2,3] x) => (y) { y = Relu (x) }`)
 	if k.Plans() != 1 || k.PlanText(0) != "" {

@@ -36,7 +36,14 @@ var choices = [...]struct {
 	{sizes: [roles]int{1, 128, 64}},
 	{sizes: [roles]int{2, 320, 128}},
 	{sizes: [roles]int{8, 8, 8}},
+	// From here on for models that refuse all before: samples of sound.
+	{sizes: [roles]int{1, 256, 512}},
+	{sizes: [roles]int{2, 48, 1280}},
+	{sizes: [roles]int{1, 640, 16000}},
 }
+
+// usualChoices is how many of the choices are small enough for any model.
+const usualChoices = 10
 
 // unknownShapes are what inputs of unknown rank get, by plan.
 var unknownShapes = [...][]int{{2}, {2, 3}, {}, {1, 3, 8, 8}, {1}, {2, 3, 4}}
@@ -116,6 +123,8 @@ func roleOf(s *onnx.Shape, axis int) role {
 	last := s.Dims[len(s.Dims)-1]
 	switch isImage := len(s.Dims) >= 4; {
 	case axis == 0:
+		return batchRole
+	case len(s.Dims) == 3 && axis == 1 && s.Dims[0].Known && last.Known: // the state of a recurrent layer
 		return batchRole
 	case isImage && last.Known && last.Value <= 4 && axis < len(s.Dims)-1: // channels last
 		return spatialRole

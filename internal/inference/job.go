@@ -190,13 +190,13 @@ func (a attempt) make() (map[string]eval.Value, error) {
 }
 
 // maxAttempts is how many sets of random inputs a model may refuse.
-const maxAttempts = 12
+const maxAttempts = 40
 
 // randomInputs lists sets of inputs, the likeliest to suit the model first.
 func (j Job) randomInputs(m *onnx.Model) (out []attempt) {
 	maker := feeds.New(m, onnxpass.RealInputs(m))
-	for plan := range maker.Plans() {
-		for _, kind := range []feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths} {
+	for _, kind := range []feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths} {
+		for plan := range maker.Plans() {
 			if len(out) < maxAttempts {
 				out = append(out, attempt{maker: maker, set: feeds.Set{Plan: plan, Kind: kind, Seed: j.Seed}, sizes: maker.PlanText(plan)})
 			}

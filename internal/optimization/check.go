@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/feeds"
 	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/onnx"
-	"github.com/npuctl/npuctl/onnx/compare"
 	"github.com/npuctl/npuctl/onnx/eval"
-	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnxpass"
 )
 
@@ -56,6 +52,9 @@ type CheckedOutput struct {
 	MaxAbs   float64 `json:"max_abs"`
 	MaxRel   float64 `json:"max_rel"`
 	Cosine   float64 `json:"cosine"`
+	// Uncertain is how far the original's own result may be off, as far as it was
+	// measured: where a difference was beyond the tolerance.
+	Uncertain float64 `json:"uncertain,omitempty"`
 	// Difference says what differs first, and on which set.
 	Difference string `json:"difference,omitempty"`
 }
@@ -66,8 +65,9 @@ type checker struct {
 	maker    *feeds.Maker
 	bound    map[string]eval.Value // inputs that the user made constants of: the original still takes them
 	outputs  []string
-	random   map[string]bool   // outputs that depend on random numbers
-	fixed    map[string][]bool // of those, the axes whose size does not
+	spacing  map[string]float64 // of the coarsest floats that an output is computed in
+	random   map[string]bool    // outputs that depend on random numbers
+	fixed    map[string][]bool  // of those, the axes whose size does not
 	original engine.Source
 	result   engine.Source
 }
@@ -171,6 +171,9 @@ func (j Job) newChecker(ctx context.Context, m *onnx.Model) (c *checker, done fu
 		}
 		c.bound[name] = d
 	}
+	if c.spacing, err = coarsest(ctx, original); err != nil {
+		return nil, nil, err
+	}
 	if c.fixed, err = fixedAxes(ctx, original, c.random); err != nil {
 		return nil, nil, err
 	}
@@ -233,199 +236,6 @@ func (c *checker) by(ctx context.Context, e engine.Engine, independent bool) (*C
 		}
 	}
 	return t.report, ctx.Err()
-}
-
-// trial is a comparison under way.
-type trial struct {
-	checker          *checker
-	original, result engine.Program
-	report           *Check
-	refusal          error              // why the original refused a set last
-	accepted         []feeds.Set        // sets that it took
-	longest          time.Duration      // that it took for one
-	scales           map[string]float64 // how large each output is on ordinary inputs
-}
-
-// kinds are the sorts of values for random sets, in the order in which they are
-// tried: zeros are better than nothing for a model that takes nothing else.
-var kinds = [...]feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths, feeds.Zeros}
-
-// maxRefused bounds how many sets in a row are tried that the original refuses.
-const maxRefused = 30
-
-// randomSets compares on as many random sets as the job asks for, each with other
-// sizes of the open dims as long as the original takes them.
-func (t *trial) randomSets(ctx context.Context) {
-	refused := map[feeds.Set]bool{} // without its seed
-	sets := t.checker.job.Check
-	if t.checker.maker.IsEmpty() {
-		sets = 1
-	}
-	for i := range sets {
-		t.checker.job.progress("check: random inputs %d of %d", i+1, sets)
-		t.randomSet(ctx, i, refused)
-		if ctx.Err() != nil || len(t.accepted) == 0 {
-			return
-		}
-	}
-	if t.checker.maker.HasDefaults() {
-		s := t.accepted[0]
-		s.Override = true
-		t.compare(ctx, s, true)
-	}
-}
-
-// randomSet compares on one set: number i begins with plan i, so that sizes differ.
-func (t *trial) randomSet(ctx context.Context, i int, refused map[feeds.Set]bool) {
-	plans := t.checker.maker.Plans()
-	for k := range plans {
-		for _, kind := range kinds {
-			s := feeds.Set{Plan: (i + k) % plans, Kind: kind}
-			if refused[s] || len(refused) > maxRefused || ctx.Err() != nil {
-				continue
-			}
-			seeded := s
-			seeded.Seed = t.checker.job.CheckSeed + uint64(i)
-			if t.compare(ctx, seeded, false) {
-				t.accepted = append(t.accepted, seeded)
-				return
-			}
-			refused[s] = true
-		}
-	}
-}
-
-// edgePatience is how long an edge set may run: it may send a loop round for ever.
-const edgePatience = 10 * time.Second
-
-// edgeSets compares on edge values.
-func (t *trial) edgeSets(ctx context.Context) {
-	if len(t.accepted) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, edgePatience+20*t.longest)
-	defer cancel()
-	for _, kind := range t.checker.maker.Edges() {
-		t.checker.job.progress("check: %s", kind)
-		s := t.accepted[0]
-		s.Kind = kind
-		t.compare(ctx, s, true)
-	}
-}
-
-// errHollow says why a set that the original ran proves nothing.
-var errHollow = errors.New("most of the original's results are NaN or infinite")
-
-// compare runs both models on a set; false when the original refuses it. Results
-// that are mostly NaN prove nothing: unless hollow ones are asked for, as edge
-// values do, such a set counts as refused, though a difference is still one.
-func (t *trial) compare(ctx context.Context, s feeds.Set, hollow bool) bool {
-	t.report.Tried++
-	values, err := t.checker.maker.Make(s)
-	if err != nil {
-		t.refusal = err
-		return false
-	}
-	start := time.Now()
-	want, err := t.runOriginal(ctx, values)
-	if err != nil {
-		t.refusal = err
-		return false
-	}
-	t.longest = max(t.longest, time.Since(start))
-	got, err := t.result.Run(ctx, values)
-	if err != nil && ctx.Err() != nil {
-		t.refusal = ctx.Err()
-		return false
-	}
-	set := CheckedSet{Values: s.Kind.String(), Seed: s.Seed, Sizes: t.checker.maker.PlanText(s.Plan), Defaults: s.Override}
-	proves := hollow || !isHollow(want)
-	if proves {
-		t.report.Inputs++
-		t.report.Sets = append(t.report.Sets, set)
-	} else {
-		t.refusal = errHollow
-	}
-	if err != nil {
-		t.fail(fmt.Sprintf("the result fails where the original runs (%s): %v", set, err))
-		return true
-	}
-	for i := range t.report.Outputs {
-		o := &t.report.Outputs[i]
-		if o.Compared == "shape" {
-			o.note(compareShapes(want[o.Name], got[o.Name], t.checker.fixed[o.Name]), set)
-		} else {
-			o.note(compare.Values(want[o.Name], got[o.Name], t.options(s, o.Name, want[o.Name])), set)
-		}
-		t.report.Equal = t.report.Equal && o.Equal
-	}
-	return proves || !t.report.Equal
-}
-
-// isHollow says whether the float results of a run are mostly no finite numbers.
-func isHollow(results map[string]eval.Value) bool {
-	finite, all := 0, 0
-	for _, v := range results {
-		d, ok := v.(*tensor.Dense)
-		if !ok || !d.Type().IsFloat() {
-			continue
-		}
-		values, _ := d.Float64s()
-		for _, x := range values {
-			if x-x == 0 {
-				finite++
-			}
-		}
-		all += len(values)
-	}
-	return 2*finite < all
-}
-
-// options says how to compare an output on a set. Fused operators round, and
-// overflow, at other places than separate ones: what is 0 but for rounding is held
-// against the output's usual size, and what is beyond the range of floats says nothing.
-func (t *trial) options(s feeds.Set, output string, want eval.Value) compare.Options {
-	if !s.Kind.IsEdge() {
-		t.scales[output] = max(t.scales[output], compare.ScaleOf(want))
-	}
-	return compare.Options{Scale: t.scales[output], AllowOverflow: s.Kind == feeds.Extremes}
-}
-
-// runOriginal runs the original, which still has inputs that the user bound.
-func (t *trial) runOriginal(ctx context.Context, values map[string]eval.Value) (map[string]eval.Value, error) {
-	all := maps.Clone(values)
-	maps.Copy(all, t.checker.bound)
-	return t.original.Run(ctx, all)
-}
-
-// fail notes that the result as a whole is wrong.
-func (t *trial) fail(why string) {
-	t.report.Equal = false
-	for i := range t.report.Outputs {
-		if o := &t.report.Outputs[i]; o.Equal {
-			o.Equal, o.Cosine, o.Difference = false, 0, why
-		}
-	}
-}
-
-// String says which set it is: random, batch=2.
-func (s CheckedSet) String() string {
-	text := s.Values
-	if s.Defaults {
-		text += ", defaults overridden"
-	}
-	if s.Sizes != "" {
-		text += ", " + s.Sizes
-	}
-	return text
-}
-
-// note takes one comparison into account.
-func (o *CheckedOutput) note(r compare.Result, s CheckedSet) {
-	o.MaxAbs, o.MaxRel, o.Cosine = max(o.MaxAbs, r.MaxAbs), max(o.MaxRel, r.MaxRel), min(o.Cosine, r.Cosine)
-	if !r.Equal && o.Equal {
-		o.Equal, o.Difference = false, fmt.Sprintf("%s (inputs: %s)", r, s)
-	}
 }
 
 // progress tells what the job is at.

@@ -84,6 +84,9 @@ type Options struct {
 	// Scale is a lower bound for how large the elements of an array are taken to be:
 	// from other runs, when in this one nearly everything cancels out.
 	Scale float64
+	// Uncertainty is how far the wanted floats may be off by themselves, beyond the
+	// tolerance: a difference of that size says nothing.
+	Uncertainty float64
 	// AllowOverflow takes a float as equal to anything when it or its counterpart is
 	// not finite: for inputs so large that the order of operations decides whether
 	// something overflows on the way.

@@ -207,3 +207,16 @@ func TestProperties(t *testing.T) {
 		}
 	})
 }
+
+// What is known to be uncertain may differ that much more.
+func TestUncertaintyOption(t *testing.T) {
+	want, got := vector[float32](0, 1), vector[float32](0.01, 1)
+	for uncertainty, equal := range map[float64]bool{0: false, 0.001: false, 0.01: true} {
+		if r := Values(want, got, Options{Uncertainty: uncertainty}); r.Equal != equal {
+			t.Errorf("uncertain by %g: %v", uncertainty, r)
+		}
+	}
+	if r := Values(vector[int64](1), vector[int64](2), Options{Uncertainty: 10}); r.Equal {
+		t.Error("integers are never uncertain")
+	}
+}

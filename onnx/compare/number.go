@@ -78,9 +78,9 @@ func pairs(want, got *tensor.Dense) iter.Seq2[float64, float64] {
 func (o Options) floats(want, got *tensor.Dense) (differing, first int) {
 	first = -1
 	t := o.tolerance(want.Type())
-	absolute := 0.0
+	absolute := o.Uncertainty
 	if t.Absolute > 0 {
-		absolute = t.Absolute * max(scaleOf(want), o.Scale, smallestScale)
+		absolute += t.Absolute * max(scaleOf(want), o.Scale, smallestScale)
 	}
 	each, at, last := perElement(want.Type()), 0, -1
 	for w, g := range pairs(want, got) {
