@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/internal/optable"
 	"github.com/npuctl/npuctl/onnx/schema"
 	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnx/text"
@@ -103,14 +104,14 @@ func FuzzKernels(f *testing.F) {
 	for seed := range uint64(16) {
 		f.Add(seed)
 	}
-	names := operatorNames()
+	names := table().Operators()
 	f.Fuzz(func(t *testing.T, seed uint64) { tryNonsense(t, names, seed) })
 }
 
 // TestKernelsSurviveNonsense is a short FuzzKernels: whatever a node says, its
 // kernel returns.
 func TestKernelsSurviveNonsense(t *testing.T) {
-	names := operatorNames()
+	names := table().Operators()
 	count := uint64(20_000)
 	if testing.Short() {
 		count = 2_000
@@ -120,19 +121,8 @@ func TestKernelsSurviveNonsense(t *testing.T) {
 	}
 }
 
-func operatorNames() []operatorKey {
-	var names []operatorKey
-	for k := range table() {
-		names = append(names, k)
-	}
-	slices.SortFunc(names, func(a, b operatorKey) int {
-		return slices.Compare([]string{a.domain, a.name}, []string{b.domain, b.name})
-	})
-	return names
-}
-
 // tryNonsense computes one made-up node, strictly and not.
-func tryNonsense(t *testing.T, names []operatorKey, seed uint64) {
+func tryNonsense(t *testing.T, names []optable.Operator, seed uint64) {
 	w := &nonsense{rand.New(rand.NewPCG(seed, 0))}
 	n, inputs := w.node(names)
 	if n == nil {
@@ -196,17 +186,17 @@ func describe(n *onnx.Node, inputs []Value) string {
 // first checks.
 type nonsense struct{ *rand.Rand }
 
-func (w *nonsense) node(names []operatorKey) (*onnx.Node, []Value) {
+func (w *nonsense) node(names []optable.Operator) (*onnx.Node, []Value) {
 	k := names[w.IntN(len(names))]
-	versions := schema.Versions(k.domain, k.name)
+	versions := schema.Versions(k.Domain, k.Name)
 	if len(versions) == 0 {
 		return nil, nil
 	}
 	opset := versions[w.IntN(len(versions))]
-	op, _ := schema.Lookup(k.domain, k.name, opset)
+	op, _ := schema.Lookup(k.Domain, k.Name, opset)
 	m := onnx.NewModel(10, opset)
-	if k.domain != "" {
-		m.Opsets = append(m.Opsets, onnx.OpsetImport{Domain: k.domain, Version: int64(opset)})
+	if k.Domain != "" {
+		m.Opsets = append(m.Opsets, onnx.OpsetImport{Domain: k.Domain, Version: int64(opset)})
 	}
 	common := w.shape()
 	elem := tensor.Types()[w.IntN(len(tensor.Types()))]
@@ -225,8 +215,8 @@ func (w *nonsense) node(names []operatorKey) (*onnx.Node, []Value) {
 	for i := range outputs {
 		outputs[i] = m.FreshName("y")
 	}
-	n := m.Graph.Add(k.name, in, outputs, w.attributes(op, len(common))...)
-	n.Domain = k.domain
+	n := m.Graph.Add(k.Name, in, outputs, w.attributes(op, len(common))...)
+	n.Domain = k.Domain
 	for _, v := range n.Outputs() {
 		m.Graph.AddOutput(v)
 	}

@@ -1,11 +1,10 @@
 package eval
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/internal/optable"
 )
 
 // Kernel computes a node's outputs from its inputs.
@@ -18,6 +17,10 @@ type operator struct {
 	name   string
 	since  int
 	run    Kernel
+}
+
+func (o operator) key() optable.Key {
+	return optable.Key{Operator: optable.Operator{Domain: o.domain, Name: o.name}, Since: o.since}
 }
 
 // families lists every family of operators.
@@ -73,38 +76,19 @@ func families() [][]operator {
 	}
 }
 
-type operatorKey struct{ domain, name string }
-
 // operatorTable is the look-up form of all families. A run holds it as a value:
 // kernels that run subgraphs would otherwise refer to the table that lists them.
-type operatorTable map[operatorKey][]operator
+type operatorTable struct{ optable.Table[operator] }
 
 // table is made on first use.
 var table = sync.OnceValue(func() operatorTable {
-	t := operatorTable{}
-	for _, family := range families() {
-		for _, o := range family {
-			k := operatorKey{o.domain, o.name}
-			t[k] = append(t[k], o)
-		}
-	}
-	for _, rows := range t {
-		slices.SortFunc(rows, func(a, b operator) int { return cmp.Compare(a.since, b.since) })
-	}
-	return t
+	return operatorTable{optable.New(families(), operator.key)}
 })
 
 // lookup finds the kernel for a node; nil when there is none for its version.
 func (t operatorTable) lookup(n *onnx.Node) Kernel {
-	rows := t[operatorKey{n.CanonicalDomain(), n.OpType}]
-	opset := n.Opset()
-	var run Kernel
-	for _, row := range rows {
-		if row.since <= opset {
-			run = row.run
-		}
-	}
-	return run
+	row, _ := t.Lookup(n.CanonicalDomain(), n.OpType, n.Opset())
+	return row.run
 }
 
 // Supports says whether the interpreter has a kernel for the node, or its model

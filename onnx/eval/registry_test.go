@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/internal/optable"
 	"github.com/npuctl/npuctl/onnx/schema"
 )
 
@@ -32,7 +33,7 @@ func TestEveryOperatorHasAKernel(t *testing.T) {
 
 // TestRowsNameOperators finds rows that no model can reach.
 func TestRowsNameOperators(t *testing.T) {
-	seen := map[operatorRow]bool{}
+	seen := map[optable.Key]bool{}
 	for _, family := range families() {
 		for _, row := range family {
 			versions := schema.Versions(row.domain, row.name)
@@ -40,16 +41,10 @@ func TestRowsNameOperators(t *testing.T) {
 			if len(versions) == 0 || row.since > versions[0] && !slices.Contains(versions, row.since) {
 				t.Errorf("%s of domain %q has versions %v, not %d", row.name, row.domain, versions, row.since)
 			}
-			key := operatorRow{operatorKey{row.domain, row.name}, row.since}
-			if seen[key] {
+			if seen[row.key()] {
 				t.Errorf("%s of domain %q since %d has two rows", row.name, row.domain, row.since)
 			}
-			seen[key] = true
+			seen[row.key()] = true
 		}
 	}
-}
-
-type operatorRow struct {
-	operatorKey
-	since int
 }

@@ -369,9 +369,9 @@ func TestEveryOperatorHasARule(t *testing.T) {
 			}
 		}
 	}
-	for key := range table() {
-		if key.domain != microsoft && len(schema.Versions(key.domain, key.name)) == 0 {
-			t.Errorf("a rule for %s of domain %q, which nobody knows", key.name, key.domain)
+	for _, o := range table().Operators() {
+		if o.Domain != microsoft && len(schema.Versions(o.Domain, o.Name)) == 0 {
+			t.Errorf("a rule for %s of domain %q, which nobody knows", o.Name, o.Domain)
 		}
 	}
 }

@@ -1,12 +1,12 @@
 package infer
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/internal/optable"
 	"github.com/npuctl/npuctl/onnx/schema"
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
@@ -22,6 +22,10 @@ type operator struct {
 	name   string
 	since  int
 	rule   rule
+}
+
+func (o operator) key() optable.Key {
+	return optable.Key{Operator: optable.Operator{Domain: o.domain, Name: o.name}, Since: o.since}
 }
 
 // families lists every family of operators.
@@ -54,35 +58,18 @@ func families() [][]operator {
 	}
 }
 
-type operatorName struct{ domain, name string }
-
 // operatorTable is the look-up form of all families. An Inference holds it as a
 // value: rules that infer subgraphs would otherwise refer to the table that lists them.
-type operatorTable map[operatorName][]operator
+type operatorTable struct{ optable.Table[operator] }
 
 // table is made on first use.
 var table = sync.OnceValue(func() operatorTable {
-	t := operatorTable{}
-	for _, family := range families() {
-		for _, o := range family {
-			k := operatorName{o.domain, o.name}
-			t[k] = append(t[k], o)
-		}
-	}
-	for _, rows := range t {
-		slices.SortFunc(rows, func(a, b operator) int { return cmp.Compare(a.since, b.since) })
-	}
-	return t
+	return operatorTable{optable.New(families(), operator.key)}
 })
 
 func (t operatorTable) rule(domain, name string, opset int) rule {
-	var found rule
-	for _, row := range t[operatorName{domain, name}] {
-		if row.since <= opset {
-			found = row.rule
-		}
-	}
-	return found
+	row, _ := t.Lookup(domain, name, opset)
+	return row.rule
 }
 
 // Supports says whether there is a rule for an operator at an opset of its domain.
