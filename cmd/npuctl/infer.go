@@ -22,6 +22,8 @@ type inferFlags struct {
 	seed           uint64
 	engine         string
 	library        string
+	ascendLibrary  string
+	device         int
 	threads        int
 	memory         string
 	output, format string
@@ -32,12 +34,14 @@ type inferFlags struct {
 func newInferCommand(a *app) *cobra.Command {
 	f := &inferFlags{}
 	cmd := &cobra.Command{
-		Use:   "infer MODEL.onnx [--inputs FILE|DIR]... [-o DIR|FILE.npz]",
+		Use:   "infer MODEL.onnx|MODEL.om [--inputs FILE|DIR]... [-o DIR|FILE.npz]",
 		Short: "Run a model once, and compare with what is expected",
 		Long: "Runs a model on inputs from files, or on random ones. Files are .npy, .npz, .bin\n" +
 			"(elements alone, of the model's type and shape) or .pb (TensorProto), named after\n" +
 			"the input or numbered as ONNX's test data is (input_0.pb); NAME=FILE names the\n" +
 			"input of any file. Characters of names that files cannot bear are written as %2F.\n\n" +
+			"A compiled model, .om, runs on an NPU; of its gears, the one that the inputs have.\n" +
+			"What ran on npuctl's emulator says so.\n\n" +
 			"Exit code 4 means that an output is not as --expect says.",
 		Example: "  npuctl infer model.onnx --inputs data/ -o out/\n" +
 			"  npuctl infer model.onnx --inputs test_data_set_0 --expect test_data_set_0\n" +
@@ -51,8 +55,10 @@ func newInferCommand(a *app) *cobra.Command {
 	flags.StringArrayVar(&f.inputs, "inputs", nil, "`file` or folder of inputs; repeatable (default random)")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of random inputs")
 	f.sizes.add(flags)
-	flags.StringVar(&f.engine, "engine", engine.Reference, "`name` of the engine: ref, the built-in interpreter, or ort, ONNX Runtime")
+	flags.StringVar(&f.engine, "engine", "", "`name` of the engine: ref, the built-in interpreter; ort, ONNX Runtime; ascend, an NPU (default ref, for an .om ascend)")
 	flags.StringVar(&f.library, "ort-lib", "", "ONNX Runtime `library` for --engine ort")
+	flags.StringVar(&f.ascendLibrary, "ascend-lib", "", "AscendCL `library`, or its folder, for --engine ascend")
+	flags.IntVar(&f.device, "device", 0, "`number` of the NPU for --engine ascend")
 	flags.IntVar(&f.threads, "threads", 0, "`cores` to use (default all)")
 	flags.StringVar(&f.memory, "max-memory", "", "how much the built-in interpreter may take for intermediate results (`size`; default 8GiB)")
 	flags.StringVarP(&f.output, "output", "o", "", "`folder`, or .npz file, for the outputs")
@@ -91,7 +97,7 @@ func (a *app) infer(cmd *cobra.Command, f *inferFlags, model string) error {
 func (f *inferFlags) job(cmd *cobra.Command, model string) (inference.Job, error) {
 	j := inference.Job{
 		Model: model, Inputs: f.inputs, Seed: f.seed, Engine: f.engine,
-		EngineOptions: engine.Options{Threads: f.threads, Library: f.library},
+		EngineOptions: engine.Options{Threads: f.threads, Library: f.library, AscendLibrary: f.ascendLibrary, Device: f.device},
 		Output:        f.output, Format: f.format, Expect: f.expect,
 	}
 	switch {

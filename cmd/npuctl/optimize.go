@@ -76,7 +76,7 @@ func newOptimizeCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.library, "ort-lib", "", "ONNX Runtime `library` for --check")
 	flags.BoolVar(&f.verify, "verify", false, "check the graph after every pass")
 	completeWords(cmd, "external-data", externalModes...)
-	completeWords(cmd, "judge", engine.Names()...)
+	completeWords(cmd, "judge", engine.GraphEngines()...)
 	completeWords(cmd, "passes", passNames()...)
 	completeWords(cmd, "skip", passNames()...)
 	return cmd

@@ -1,7 +1,8 @@
 // Package engine runs models with whichever engine there is: the built-in
-// interpreter, which is always there, or ONNX Runtime, which may be.
+// interpreter, which is always there, ONNX Runtime, which may be, or, for models that
+// are compiled, a device behind AscendCL.
 //
-// Both are behind one small interface, [Engine]: load a model, run it from values
+// All are behind one small interface, [Engine]: load a model, run it from values
 // by name to values by name. They know nothing of each other. [Open] gives the one
 // that was asked for, [Judge] the best one to hold others against.
 package engine
@@ -47,16 +48,24 @@ type Options struct {
 	MaxBytes int64
 	// Library is the ONNX Runtime library, or the folder it lies in; "" looks for it.
 	Library string
+	// AscendLibrary is the library of AscendCL, or the folder it lies in; "" looks for
+	// it. Device is the number of the NPU to use.
+	AscendLibrary string
+	Device        int
 }
 
 // The engines by the names that flags give them.
 const (
 	Reference   = "ref"
 	ONNXRuntime = "ort"
+	Ascend      = "ascend"
 )
 
 // Names lists the engines that [Open] knows.
-func Names() []string { return []string{Reference, ONNXRuntime} }
+func Names() []string { return append(GraphEngines(), Ascend) }
+
+// GraphEngines lists those that run ONNX models as they are.
+func GraphEngines() []string { return []string{Reference, ONNXRuntime} }
 
 // Open gives the engine of that name. ONNX Runtime that cannot be had is a fault of
 // the machine, with the remedy.
@@ -66,6 +75,8 @@ func Open(name string, o Options) (Engine, error) {
 		return newReference(o), nil
 	case ONNXRuntime:
 		return openONNXRuntime(o)
+	case Ascend:
+		return openAscend(o)
 	}
 	return nil, fault.New(fault.Usage, "--engine %s: there is no such engine", name).With("%s", suggest.Text(name, Names()))
 }

@@ -18,7 +18,7 @@ import (
 
 // engines calls f with every engine that this machine has.
 func engines(t *testing.T, f func(t *testing.T, e Engine)) {
-	for _, name := range Names() {
+	for _, name := range GraphEngines() {
 		t.Run(name, func(t *testing.T) {
 			e, err := Open(name, Options{})
 			if fault.FamilyOf(err) == fault.Missing {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/npuctl/npuctl/internal/compiledmodel"
 	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/feeds"
-	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/onnxruntime"
 	"github.com/npuctl/npuctl/internal/suggest"
 	"github.com/npuctl/npuctl/internal/valuefile"
@@ -34,7 +34,8 @@ type Job struct {
 	Seed  uint64
 	Sizes onnxpass.Specialization
 
-	Engine        string // one of [engine.Names]
+	// Engine is one of [engine.Names]; "" is the one that suits the model.
+	Engine        string
 	EngineOptions engine.Options
 
 	// Output is a folder, or a .npz file, for the outputs; "" writes none. Format is
@@ -54,19 +55,16 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	m, err := modelfile.Open(j.Model)
+	m, err := j.openModel()
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	if err := onnxpass.Specialize(m, j.Sizes); err != nil {
-		return nil, err
-	}
 	given, err := j.givenInputs(m)
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(j.Engine, j.EngineOptions)
+	e, err := engine.Open(j.engine(), j.EngineOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +85,11 @@ func (j Job) check() error {
 	if !slices.Contains(valuefile.Formats(), j.Format) {
 		return fault.New(fault.Usage, "--format %s: there is no such format", j.Format).With("%s", suggest.Text(j.Format, valuefile.Formats()))
 	}
-	if j.EngineOptions.MaxBytes > 0 && j.Engine == engine.ONNXRuntime {
-		return fault.New(fault.Usage, "--max-memory: ONNX Runtime has no such limit").With("use --engine ref with it")
+	if j.EngineOptions.MaxBytes > 0 && j.engine() != engine.Reference {
+		return fault.New(fault.Usage, "--max-memory: only the built-in interpreter has such a limit").With("use --engine ref with it")
+	}
+	if compiledmodel.Is(j.Model) && j.engine() != engine.Ascend {
+		return fault.New(fault.Usage, "--engine %s: a compiled model runs on an NPU only", j.engine()).With("leave --engine out, or give the .onnx")
 	}
 	return nil
 }
@@ -143,7 +144,9 @@ func (j Job) run(ctx context.Context, e engine.Engine, m *onnx.Model, given map[
 	attempts := []attempt{{values: given}}
 	if given == nil {
 		r.Random, r.Seed = true, j.Seed
-		attempts = j.randomInputs(m)
+		if attempts, err = j.attempts(m); err != nil {
+			return nil, err
+		}
 	}
 	var first error
 	for _, a := range attempts {
@@ -209,7 +212,7 @@ func (j Job) randomInputs(m *onnx.Model) (out []attempt) {
 func (j Job) sort(ctx context.Context, doing string, err error) error {
 	var ort *onnxruntime.Error
 	other := engine.ONNXRuntime
-	if j.Engine == engine.ONNXRuntime {
+	if j.engine() == engine.ONNXRuntime {
 		other = engine.Reference
 	}
 	switch {

@@ -26,7 +26,7 @@ func write(t *testing.T, src string) (path string) {
 
 // judges calls f for every engine that is there.
 func judges(t *testing.T, f func(t *testing.T, judge string)) {
-	for _, name := range engine.Names() {
+	for _, name := range engine.GraphEngines() {
 		t.Run(name, func(t *testing.T) {
 			e, err := engine.Open(name, engine.Options{})
 			if fault.FamilyOf(err) == fault.Missing {

@@ -93,8 +93,8 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 
 // settle fills in what the job leaves open and refuses what would overwrite the input.
 func (j *Job) settle() error {
-	if j.Judge != "" && !slices.Contains(engine.Names(), j.Judge) {
-		return fault.New(fault.Usage, "--judge %s: there is no such engine", j.Judge).With("%s", suggest.Text(j.Judge, engine.Names()))
+	if j.Judge != "" && !slices.Contains(engine.GraphEngines(), j.Judge) {
+		return fault.New(fault.Usage, "--judge %s: there is no such engine", j.Judge).With("%s", suggest.Text(j.Judge, engine.GraphEngines()))
 	}
 	switch {
 	case j.InPlace && j.Output != "" && !sameFile(j.Input, j.Output):
