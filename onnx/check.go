@@ -333,8 +333,17 @@ func (c *checker) links() error {
 	return nil
 }
 
-// recursion finds a function that calls itself, directly or through others.
+// recursion is the rule that no function may call itself.
 func (c *checker) recursion() error {
+	if caller, callee := recursion(c.model.Functions, c.calls); caller != nil {
+		return fmt.Errorf("function %q calls itself, through %q", callee.Name, caller.Name)
+	}
+	return nil
+}
+
+// recursion finds a function that calls itself, directly or through others, and the
+// one whose call closes the circle; nil when there is none.
+func recursion(functions []*Function, calls map[*Function][]*Function) (caller, callee *Function) {
 	const (
 		open = 1
 		done = 2
@@ -344,25 +353,25 @@ func (c *checker) recursion() error {
 		f    *Function
 		next int
 	}
-	for _, root := range c.model.Functions {
+	for _, root := range functions {
 		for stack := []frame{{root, 0}}; len(stack) > 0 && state[root] != done; {
 			top := &stack[len(stack)-1]
 			state[top.f] = open
-			calls := c.calls[top.f]
-			if top.next == len(calls) {
+			called := calls[top.f]
+			if top.next == len(called) {
 				state[top.f] = done
 				stack = stack[:len(stack)-1]
 				continue
 			}
-			callee := calls[top.next]
+			callee := called[top.next]
 			top.next++
 			switch state[callee] {
 			case open:
-				return fmt.Errorf("function %q calls itself, through %q", callee.Name, top.f.Name)
+				return top.f, callee
 			case 0:
 				stack = append(stack, frame{callee, 0})
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }

@@ -380,7 +380,8 @@ func (d *decoder) valueInfo(g *Graph, sc *scope, messages [][]byte) error {
 			g.valueInfo = append(g.valueInfo, infoEntry{dangling: b})
 			continue
 		}
-		if err := v.declare(b); err != nil {
+		// What a file says of values in between is often wrong; the rest of it stands.
+		if err := v.declare(b); err != nil && !errors.Is(err, errNegativeDim) {
 			return fmt.Errorf("value_info of %q: %w", name, err)
 		}
 		g.valueInfo = append(g.valueInfo, infoEntry{value: v})

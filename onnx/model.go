@@ -57,6 +57,9 @@ type Function struct {
 // Metadata lists the function's metadata_props.
 func (f *Function) Metadata() []Property { return decodeProperties(f.encoded, functionMetadata) }
 
+// NewestIRVersion is the newest version of the format that this package knows.
+const NewestIRVersion = 14
+
 // NewModel makes an empty model of the given IR version that imports the
 // default domain at opset.
 func NewModel(irVersion int64, opset int) *Model {

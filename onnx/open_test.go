@@ -113,6 +113,9 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		{"dims that overflow", store(rawTensor("w", tensor.Int8, nil, 1<<40, 1<<40)), "too large"},
 		{"an overflow hidden by zero", store(rawTensor("w", tensor.Int8, []byte{}, 1<<40, 0, 1<<40)), "too large"},
 		{"too few bytes", store(rawTensor("w", tensor.Float32, []byte{1, 2}, 4)), `initializer "w": 2 bytes of raw_data for FLOAT[4], which needs 16`},
+		{"elements in two fields", store(&onnxpb.TensorProto{Name: str("w"), DataType: num(int32(1)), Dims: []int64{1}, RawData: []byte{0, 0, 0, 0}, FloatData: []float32{1}}), `initializer "w": its elements are stored twice, in float_data and raw_data`},
+		{"elements in two typed fields", store(&onnxpb.TensorProto{Name: str("w"), DataType: num(int32(1)), Dims: []int64{1}, Int32Data: []int32{1}, FloatData: []float32{1}}), "stored twice, in float_data and int32_data"},
+		{"an input of an impossible size", &onnxpb.GraphProto{Input: []*onnxpb.ValueInfoProto{info("x", tensorType(tensor.Float32, 1, -2))}}, `input "x": there is no dim of -2`},
 		{"unknown type", store(rawTensor("w", tensor.Type(99), nil, 4)), "element type 99"},
 		{"no type", store(&onnxpb.TensorProto{Name: str("w")}), "element type 0"},
 		{"segments", store(&onnxpb.TensorProto{Name: str("w"), DataType: num(int32(1)), Segment: &onnxpb.TensorProto_Segment{}}), "segments"},
@@ -196,6 +199,27 @@ func TestSparseTensors(t *testing.T) {
 				t.Errorf("%s, want %s", d, c.want)
 			}
 		})
+	}
+}
+
+// What only tells of values in between does not keep a file from being opened, and
+// -1 is how some exporters spell an open dim.
+func TestOpenTakesOddDeclarations(t *testing.T) {
+	b := marshal(t, &onnxpb.ModelProto{IrVersion: num(int64(8)), Graph: &onnxpb.GraphProto{
+		Input:     []*onnxpb.ValueInfoProto{info("x", tensorType(tensor.Float32, 2, -1))},
+		Node:      []*onnxpb.NodeProto{{OpType: str("Relu"), Input: []string{"x"}, Output: []string{"y"}}},
+		ValueInfo: []*onnxpb.ValueInfoProto{info("y", tensorType(tensor.Float32, 2, -7))},
+	}})
+	m, err := onnx.Parse(b, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Graph.Find("x").Type.String(); got != "FLOAT[2,?]" {
+		t.Errorf("x is %s", got)
+	}
+	again, err := m.Encode()
+	if err != nil || string(again) != string(b) {
+		t.Errorf("the model does not come back as it was (%v)", err)
 	}
 }
 

@@ -55,9 +55,7 @@ func (m *Model) Save(path string, o SaveOptions) error {
 }
 
 func (m *Model) save(path string, mode ExternalData) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
+	path = atomicfile.Resolve(path)
 	if m.source.isSide(path) {
 		return errors.New("it holds external data of the model that is being saved; choose another name")
 	}

@@ -3,7 +3,9 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -62,8 +64,12 @@ func (d *decoder) tensor(message []byte) (*Tensor, error) {
 	t := &Tensor{encoded: message, source: d.source}
 	var entries [][]byte
 	isExternal := false
+	var stored fieldSet // the fields that hold elements
 	f := fields{rest: message}
 	for f.next() {
+		if holdsElements(&f) {
+			stored |= numbers(f.number)
+		}
 		switch {
 		case f.number == tensorDims:
 			t.dims = appendVarints(t.dims, &f)
@@ -93,6 +99,8 @@ func (d *decoder) tensor(message []byte) (*Tensor, error) {
 	}
 	size, sized := t.elem.RawSize(int64(t.Len()))
 	switch {
+	case bits.OnesCount64(uint64(stored)) > 1:
+		return nil, fmt.Errorf("its elements are stored twice, in %s, and readers differ in which they take", elementFieldNames(stored))
 	case isExternal && !sized:
 		return nil, fmt.Errorf("%s elements cannot be external", t.elem)
 	case isExternal:
@@ -103,6 +111,36 @@ func (d *decoder) tensor(message []byte) (*Tensor, error) {
 		return nil, fmt.Errorf("%d bytes of raw_data for %s%v, which needs %d", len(t.raw), t.elem, t.dims, size)
 	}
 	return t, nil
+}
+
+// inlineElements names the fields that hold elements inside of the message.
+var inlineElements = map[protowire.Number]string{
+	tensorFloats: "float_data", tensorInt32s: "int32_data", tensorStrings: "string_data", tensorInt64s: "int64_data",
+	tensorRaw: "raw_data", tensorDoubles: "double_data", tensorUint64s: "uint64_data",
+}
+
+// holdsElements says whether a field of a TensorProto stores at least one element.
+func holdsElements(f *fields) bool {
+	switch {
+	case f.number < tensorFloats || inlineElements[f.number] == "":
+		return false
+	case f.number == tensorStrings:
+		return f.isBytes() // an empty one, too
+	case f.isBytes():
+		return len(f.bytes) > 0
+	}
+	return f.number != tensorRaw
+}
+
+func elementFieldNames(stored fieldSet) string {
+	var names []string
+	for number, name := range inlineElements {
+		if stored.has(number) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " and ")
 }
 
 func (d *decoder) sparseTensor(message []byte) (*Tensor, error) {

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -100,12 +101,17 @@ func decodeShape(message []byte) (*Shape, error) {
 	return s, f.err
 }
 
+// errNegativeDim says that a type declares a size that no tensor can have.
+var errNegativeDim = errors.New("there is no dim")
+
 func decodeDim(message []byte) (d Dim, err error) {
 	f := fields{rest: message}
 	for f.next() {
 		switch {
+		case f.number == 1 && f.isVarint() && int64(f.bits) < -1:
+			return d, fmt.Errorf("%w of %d", errNegativeDim, int64(f.bits))
 		case f.number == 1 && f.isVarint():
-			// A negative size is how some exporters spell "not known".
+			// -1 is how some exporters spell "not known".
 			d.Value, d.Known, d.Param = max(int64(f.bits), 0), int64(f.bits) >= 0, ""
 		case f.number == 2 && f.isBytes():
 			d.Value, d.Known, d.Param = 0, false, string(f.bytes)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/npuctl/npuctl/onnx/schema"
+	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
 // Severity says how bad a finding is.
@@ -30,6 +31,10 @@ type Finding struct {
 	Severity Severity
 	Node     *Node
 	Message  string
+	// Declared says that the finding rests on a type that the file declares. Types in
+	// between are often stale or wrong in files that every runtime runs, so this alone
+	// is no reason to refuse a model.
+	Declared bool
 }
 
 // String gives the finding as one line that names the node.
@@ -38,30 +43,60 @@ func (f Finding) String() string {
 }
 
 // Validate holds every node against what its operator, or the local function it
-// calls, asks for: how many inputs and outputs, which attributes of which kind,
-// which types where these are known. Operators that the schemas do not know are
-// noted once each. The findings come in the order of the nodes.
-func (m *Model) Validate() []Finding {
-	v := validator{noted: map[string]bool{}}
+// calls, asks for: how many inputs and outputs, which attributes of which kind and
+// with which values, which types where these are known. No function may call itself.
+// Operators that the schemas do not know are noted once each. The findings come in
+// the order of the nodes.
+func (m *Model) Validate() []Finding { return m.validate(true) }
+
+// ValidateNodes is [Model.Validate] without a look at the types that the file
+// declares: what it finds is true of the nodes whatever flows between them.
+func (m *Model) ValidateNodes() []Finding { return m.validate(false) }
+
+func (m *Model) validate(declared bool) []Finding {
+	v := validator{
+		noted: map[string]bool{}, declared: declared, functions: map[functionKey]*Function{},
+		calls: map[*Function][]*Function{}, places: map[call]*Node{},
+	}
+	for _, f := range slices.Backward(m.Functions) { // of two with one name the first is called
+		v.functions[functionKey{CanonicalDomain(f.Domain), f.Name, f.Overload}] = f
+	}
 	for n := range m.Nodes() {
 		v.node = n
-		if f := m.Callee(n); f != nil {
+		if f := v.functions[functionKey{n.CanonicalDomain(), n.OpType, n.Overload}]; f != nil {
 			v.call(f)
 			continue
 		}
 		v.operator()
 	}
+	if caller, callee := recursion(m.Functions, v.calls); caller != nil {
+		v.node = v.places[call{caller, callee}]
+		v.add(Error, "by this call function %q calls itself, which ONNX forbids", callee.Name)
+	}
 	return v.findings
 }
 
 type validator struct {
-	node     *Node
-	noted    map[string]bool
-	findings []Finding
+	node      *Node
+	declared  bool // look at declared types, too
+	functions map[functionKey]*Function
+	calls     map[*Function][]*Function // who calls whom
+	places    map[call]*Node            // by which node
+	noted     map[string]bool
+	findings  []Finding
 }
 
+// call is one function's call of another.
+type call struct{ caller, callee *Function }
+
 func (v *validator) add(s Severity, format string, args ...any) {
-	v.findings = append(v.findings, Finding{s, v.node, fmt.Sprintf(format, args...)})
+	v.findings = append(v.findings, Finding{Severity: s, Node: v.node, Message: fmt.Sprintf(format, args...)})
+}
+
+// addDeclared adds an error that rests on a declared type.
+func (v *validator) addDeclared(format string, args ...any) {
+	v.add(Error, format, args...)
+	v.findings[len(v.findings)-1].Declared = true
 }
 
 // note says something of an operator or domain the first time it comes up.
@@ -100,13 +135,17 @@ func (v *validator) operator() {
 	v.arity("inputs", n.inputs, op.MinInputs, op.MaxInputs, op.Input)
 	v.arity("outputs", n.outputs, op.MinOutputs, op.MaxOutputs, op.Output)
 	v.attributes(op)
-	v.types(op)
+	if v.declared {
+		v.types(op)
+	}
 }
 
+// unknown speaks of an operator that its opset does not have. Files with one of a
+// later opset are about: ONNX Runtime takes LayerNormalization before opset 17.
 func (v *validator) unknown(domain string, opset int) {
 	n := v.node
 	if versions := schema.Versions(domain, n.OpType); len(versions) > 0 {
-		v.add(Error, "operator %s came with opset %d; the model imports %d", n.OpType, versions[0], opset)
+		v.add(Warning, "operator %s came with opset %d; the model imports %d", n.OpType, versions[0], opset)
 		return
 	}
 	v.note(domain+"\x00"+n.OpType, "operator %s is none of domain %q, as far as known; it is opaque", n.OpType, n.Domain)
@@ -152,6 +191,8 @@ func (v *validator) attributes(op *schema.Operator) {
 			v.add(Warning, "%s has no attribute %q in opset %d", op.Name, a.name, v.node.Opset())
 		case a.Kind() != AttributeKind(formal.Kind):
 			v.add(Error, "attribute %q is of kind %d, not %d", a.name, a.Kind(), formal.Kind)
+		case a.reference == "":
+			v.attributeValue(a)
 		}
 	}
 	for i := range op.Attributes {
@@ -159,6 +200,58 @@ func (v *validator) attributes(op *schema.Operator) {
 			v.add(Error, "attribute %q is missing", a.Name)
 		}
 	}
+}
+
+// attributeValues says of attributes, by name, which values no operator can mean,
+// whatever its inputs are; "" for one that some can.
+var attributeValues = map[string]func(*Attribute) string{
+	"blocksize":    positive,
+	"dilations":    positive,
+	"group":        positive,
+	"hidden_size":  positive,
+	"kernel_shape": positive,
+	"num_outputs":  positive,
+	"perm":         permutation,
+	"strides":      positive,
+	"to":           elementType,
+}
+
+func (v *validator) attributeValue(a *Attribute) {
+	if wrong := attributeValues[a.name]; wrong != nil && v.node.CanonicalDomain() == "" {
+		if problem := wrong(a); problem != "" {
+			v.add(Error, "attribute %q %s", a.name, problem)
+		}
+	}
+}
+
+func positive(a *Attribute) string {
+	list := a.ints
+	if a.Kind() == AttributeInt {
+		list = []int64{a.integer}
+	}
+	for _, n := range list {
+		if n < 1 {
+			return fmt.Sprintf("holds %d, where a number must be at least 1", n)
+		}
+	}
+	return ""
+}
+
+func permutation(a *Attribute) string {
+	sorted := slices.Sorted(slices.Values(a.ints))
+	for i, n := range sorted {
+		if n != int64(i) {
+			return fmt.Sprintf("is %v, no order of %d axes", a.ints[:min(len(a.ints), 8)], len(a.ints))
+		}
+	}
+	return ""
+}
+
+func elementType(a *Attribute) string {
+	if a.Kind() == AttributeInt && (a.integer != int64(int32(a.integer)) || !tensor.Type(a.integer).Valid()) {
+		return fmt.Sprintf("is %d, no element type that ONNX has (1 to %d)", a.integer, len(tensor.Types()))
+	}
+	return ""
 }
 
 // types holds the known types of inputs and outputs against what the parameters
@@ -176,14 +269,14 @@ func (v *validator) types(op *schema.Operator) {
 				continue
 			}
 			if allowed := op.AllowedTypes(p); !slices.Contains(allowed, is) {
-				v.add(Error, "%s %d (%s) is %s, which %s does not take", what, i, p.Name, is, op.Name)
+				v.addDeclared("%s %d (%s) is %s, which %s does not take", what, i, p.Name, is, op.Name)
 				continue
 			}
 			if p.Heterogeneous || strings.Contains(p.Type, "(") {
 				continue
 			}
 			if first, ok := bound[p.Type]; ok && first != is {
-				v.add(Error, "%s %d (%s) is %s, but must be of the same type as another, which is %s", what, i, p.Name, is, first)
+				v.addDeclared("%s %d (%s) is %s, but must be of the same type as another, which is %s", what, i, p.Name, is, first)
 			}
 			bound[p.Type] = is
 		}
@@ -210,8 +303,13 @@ func specName(t *Type) string {
 	return ""
 }
 
-// call holds a node against the local function it calls.
+// call holds a node against the local function it calls. An attribute without a
+// default may be left out: what refers to it in the body is left out then, too.
 func (v *validator) call(f *Function) {
+	if caller := v.node.graph.Function(); caller != nil {
+		v.calls[caller] = append(v.calls[caller], f)
+		v.places[call{caller, f}] = v.node
+	}
 	if most := len(f.Body.inputs); len(v.node.inputs) > most {
 		v.add(Error, "it has %d inputs; function %s takes at most %d", len(v.node.inputs), f.Name, most)
 	}
@@ -220,7 +318,7 @@ func (v *validator) call(f *Function) {
 	}
 	for _, name := range f.Attributes {
 		if v.node.Attribute(name) == nil {
-			v.add(Error, "attribute %q is missing, which function %s needs", name, f.Name)
+			v.add(Warning, "attribute %q is missing, which function %s needs", name, f.Name)
 		}
 	}
 	for _, a := range v.node.attributes {

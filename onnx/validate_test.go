@@ -27,17 +27,25 @@ func TestValidate(t *testing.T) {
 		{"types that differ", `(float[2] x, int64[2] z) => (y) { y = Add (x, z) }`, `input 1 (B) is tensor(int64), but must be of the same type as another, which is tensor(float)`},
 		{"output of another type", `(float[2] x) => (int64[2] y) { y = Relu (x) }`, `output 0 (Y) is tensor(int64), but must be`},
 		{"sequences", `(seq(float[2]) s, int64 i) => (float[2] y) { y = SequenceAt (s, i) }`, ""},
-		{"an operator of a later opset", `(float[2] x) => (y) { y = Mish (x) }`, `operator Mish came with opset 18; the model imports 16`},
+		{"an operator of a later opset", `(float[2] x) => (y) { y = Mish (x) }`, `warning: Mish node that makes "y": operator Mish came with opset 18; the model imports 16`},
 		{"an unknown operator", `(float[2] x) => (y) { y = Mush (x) }`, `note: Mush node that makes "y": operator Mush is none of domain ""`},
 		{"an unknown domain", `(float[2] x) => (y) { y = my.Thing (x) z = my.Thing (x) }`, `operator Thing of domain "my" is opaque`},
 		{"a domain not imported", `(float[2] x) => (y) { y = your.Thing (x) }`, `imports no opset for its domain "your"`},
 		{"a deprecated operator", `(float[2] x, float[1] s) => (y) { y = Upsample (x, s) }`, `warning: Upsample node that makes "y": operator Upsample is deprecated in opset 16`},
 		{"no operator", `(float[2] x) => (y) { y = "" (x) }`, `it names no operator`},
 		{"another domain that is known", `(float[2] x) => (y) { y = ai.onnx.ml.Scaler <offset = [0.0]> () }`, `it has 0 inputs; Scaler takes 1`},
+		{"no order of axes", `(float[5] x) => (y) { y = Transpose <perm = [5]> (x) }`, `attribute "perm" is [5], no order of 1 axes`},
+		{"an order that names an axis twice", `(float[5,5] x) => (y) { y = Transpose <perm = [1, 1]> (x) }`, `attribute "perm" is [1 1], no order of 2 axes`},
+		{"an order of axes", `(float[5,5] x) => (y) { y = Transpose <perm = [1, 0]> (x) }`, ""},
+		{"a cast to no type", `(float[5] x) => (y) { y = Cast <to = 4294967297> (x) }`, `attribute "to" is 4294967297, no element type that ONNX has`},
+		{"a stride of zero", `(float[1,1,4] x) => (y) { y = MaxPool <kernel_shape = [2], strides = [0]> (x) }`, `attribute "strides" holds 0, where a number must be at least 1`},
+		{"a negative group", `(float[1,1,4] x) => (y) { y = Conv <group = -1> (x, x) }`, `attribute "group" holds -1`},
 		{"branches are looked into", `(bool c, float[2] x) => (y) { y = If (c) <then_branch = t () => (p) { p = Neg () }, else_branch = e () => (q) { q = Neg (x) }> }`, `Neg node that makes "p": it has 0 inputs`},
 		{"a call", `(float[2] x) => (y) { y = my.F <must = 1> (x) } <domain: "my", opset_import: ["": 16]> F <must, may = 2> (a) => (b) { b = Neg (a) }`, ""},
-		{"a call without its attribute", `(float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["": 16]> F <must> (a) => (b) { b = Neg (a) }`, `attribute "must" is missing, which function F needs`},
+		{"a call without its attribute", `(float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["": 16]> F <must> (a) => (b) { b = Neg (a) }`, `warning: F node that makes "y": attribute "must" is missing, which function F needs`},
 		{"a call with more", `(float[2] x) => (y) { y, z = my.F <k = 1> (x, x) } <domain: "my", opset_import: ["": 16]> F (a) => (b) { b = Neg (a) }`, `it has 2 inputs; function F takes at most 1`},
+		{"a function that calls itself", `(float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["my": 1]> F (a) => (b) { b = my.F (a) }`, `error: F node that makes "b": by this call function "F" calls itself`},
+		{"functions that call each other", `(float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["my": 1]> F (a) => (b) { b = my.G (a) } <domain: "my", opset_import: ["my": 1]> G (a) => (b) { b = my.F (a) }`, `error: F node that makes "b": by this call function "F" calls itself`},
 		{"a function's body", `(float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["": 16]> F (a) => (b) { b = Neg (a, a) }`, `Neg node that makes "b": it has 2 inputs`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,5 +72,16 @@ func TestValidateNotesOnce(t *testing.T) {
 	findings := m.Validate()
 	if len(findings) != 3 || findings[0].Severity != onnx.Note || !strings.Contains(findings[2].Message, "newer than the newest known") {
 		t.Errorf("%v", findings)
+	}
+}
+
+// What rests on declared types is marked, and can be left out.
+func TestValidateNodesIgnoresDeclarations(t *testing.T) {
+	m := text.MustParse(t, `(float[2] x) => (int64[2] y) { y = Relu (x) }`)
+	if f := m.Validate(); len(f) != 1 || !f[0].Declared {
+		t.Errorf("findings %v, want one of a declared type", f)
+	}
+	if f := m.ValidateNodes(); len(f) != 0 {
+		t.Errorf("findings %v of the nodes alone", f)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -12,6 +13,7 @@ import (
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/compare"
 	"github.com/npuctl/npuctl/onnx/eval"
+	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnx/text"
 	"github.com/npuctl/npuctl/onnxpass"
 )
@@ -96,6 +98,87 @@ func sameResults(t *testing.T, original, optimised *onnx.Model) (compared int) {
 		compared++
 	}
 	return compared
+}
+
+// TestEmptyDimsStayLegal runs every graph of testdata with each of its named dims
+// empty in turn: where the original can be run, the result can.
+func TestEmptyDimsStayLegal(t *testing.T) {
+	compared := 0
+	for name, source := range graphs(t) {
+		t.Run(name, func(t *testing.T) {
+			original, optimised := text.MustParse(t, source), text.MustParse(t, source)
+			if _, err := onnxpass.Optimize(context.Background(), optimised, onnxpass.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, empty := range namedDims(original) {
+				inputs := inputsWithEmpty(original, empty)
+				want, err := runAlone(original, inputs)
+				if err != nil {
+					continue // it does not take that dim empty
+				}
+				got, err := runAlone(optimised, inputs)
+				if err != nil {
+					t.Errorf("%s = 0: the original runs, the result does not: %v\n%s", empty, err, text.String(optimised))
+					continue
+				}
+				for name := range want {
+					if r := compare.Values(want[name], got[name], compare.Options{}); !r.Equal {
+						t.Errorf("%s = 0: output %q: %s", empty, name, r)
+					}
+				}
+				compared++
+			}
+		})
+	}
+	if compared < 20 {
+		t.Errorf("only %d runs were compared", compared)
+	}
+}
+
+func namedDims(m *onnx.Model) (names []string) {
+	for _, v := range onnxpass.RealInputs(m) {
+		if !v.Type.IsTensor() || v.Type.Shape == nil {
+			continue
+		}
+		for _, d := range v.Type.Shape.Dims {
+			if !d.Known && d.Param != "" && !slices.Contains(names, d.Param) {
+				names = append(names, d.Param)
+			}
+		}
+	}
+	return names
+}
+
+// inputsWithEmpty gives zeros for the tensors among the inputs, with 0 for the named
+// dim and 2 for those that are open besides.
+func inputsWithEmpty(m *onnx.Model, empty string) map[string]eval.Value {
+	inputs := map[string]eval.Value{}
+	for _, v := range onnxpass.RealInputs(m) {
+		if !v.Type.IsTensor() || v.Type.Shape == nil {
+			continue
+		}
+		dims := make([]int, len(v.Type.Shape.Dims))
+		for i, d := range v.Type.Shape.Dims {
+			switch {
+			case d.Known:
+				dims[i] = int(d.Value)
+			case d.Param != empty:
+				dims[i] = 2
+			}
+		}
+		if d, err := tensor.New(v.Type.Elem, dims...); err == nil {
+			inputs[v.Name()] = d
+		}
+	}
+	return inputs
+}
+
+func runAlone(m *onnx.Model, inputs map[string]eval.Value) (map[string]eval.Value, error) {
+	p, err := eval.Prepare(m, eval.Options{Threads: 1, MaxBytes: 1 << 28})
+	if err != nil {
+		return nil, err
+	}
+	return p.Run(context.Background(), inputs, nil)
 }
 
 // TestSecondRunChangesNothing holds the optimiser to being idempotent, and to the

@@ -40,6 +40,9 @@ func Specialize(m *onnx.Model, sp Specialization) error {
 		}
 		types[v] = t
 	}
+	if err := checkAgreement(m, types); err != nil {
+		return err
+	}
 	if err := sp.checkBatch(m); err != nil {
 		return err
 	}
@@ -97,9 +100,51 @@ func (sp Specialization) checkNames(m *onnx.Model) error {
 		{"--dim", "symbolic dim", keys(sp.Dims), dims},
 	} {
 		for _, name := range flag.given {
-			if !slices.Contains(flag.known, name) {
+			if !slices.Contains(flag.known, name) && !(flag.name == "--dim" && len(dims) == 0 && hasSize(m, sp.Dims[name])) {
 				return fault.New(fault.Usage, "%s %s: the model has no %s of that name", flag.name, name, flag.what).
 					With("%s", suggest.Text(name, flag.known))
+			}
+		}
+	}
+	return nil
+}
+
+// hasSize says whether an input has a dim of that size. A model whose dims have all
+// got sizes has no names any more: giving it the same ones again changes nothing.
+func hasSize(m *onnx.Model, size int64) bool {
+	for _, v := range RealInputs(m) {
+		for _, d := range declaredDims(v) {
+			if d.Known && d.Value == size {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkAgreement refuses two sizes for dims of one name: a name means one size.
+func checkAgreement(m *onnx.Model, types map[*onnx.Value]*onnx.Type) error {
+	type place struct {
+		input *onnx.Value
+		axis  int
+		size  int64
+	}
+	first := map[string]place{}
+	for _, v := range RealInputs(m) {
+		for i, declared := range declaredDims(v) {
+			fixed := types[v].Shape.Dims[i]
+			if declared.Known || declared.Param == "" || !fixed.Known {
+				continue
+			}
+			here := place{v, i, fixed.Value}
+			other, seen := first[declared.Param]
+			switch {
+			case !seen:
+				first[declared.Param] = here
+			case other.size != here.size:
+				return fault.New(fault.Usage, "dim %q would be %d in input %s (axis %d) and %d in input %s (axis %d)",
+					declared.Param, other.size, other.input.Name(), other.axis, here.size, v.Name(), i).
+					With("give it one size; if two were meant, export the model with two names")
 			}
 		}
 	}
@@ -183,7 +228,7 @@ func (sp Specialization) fixOpen(v *onnx.Value, declared, dims []onnx.Dim) error
 
 // declaredDims are an input's dims as the model declares them; none when it does not.
 func declaredDims(v *onnx.Value) []onnx.Dim {
-	if v.Type.Shape == nil {
+	if !v.Type.IsTensor() || v.Type.Shape == nil {
 		return nil
 	}
 	return v.Type.Shape.Dims

@@ -20,6 +20,7 @@ func TestSpecialize(t *testing.T) {
 		"the batch":                {Specialization{Batch: 2}, "FLOAT[2,3] INT64[2] FLOAT[2,2]"},
 		"one input's shape":        {Specialization{Shapes: map[string][]int64{"x": {5, -1}}}, "FLOAT[5,3] INT64[batch] FLOAT[2,2]"},
 		"flags that say the same":  {Specialization{Batch: 2, Dims: map[string]int64{"batch": 2}}, "FLOAT[2,3] INT64[2] FLOAT[2,2]"},
+		"a size the model has":     {Specialization{Shapes: map[string][]int64{"w": {2, 2}}}, "FLOAT[batch,3] INT64[batch] FLOAT[2,2]"},
 		"a bound input":            {Specialization{Bind: map[string]string{"w": "1.5"}}, "FLOAT[batch,3] INT64[batch]"},
 		"a bound list gives a dim": {Specialization{Bind: map[string]string{"n": "1,2,3"}}, "FLOAT[batch,3] FLOAT[2,2]"},
 	} {
@@ -50,6 +51,7 @@ func TestSpecializeRefuses(t *testing.T) {
 		"a size the model fixes":    {Specialization{Shapes: map[string][]int64{"x": {1, 4}}}, "the model fixes it to 3"},
 		"two sizes for one dim":     {Specialization{Batch: 2, Dims: map[string]int64{"batch": 3}}, "is 3 by another flag"},
 		"shape and batch disagree":  {Specialization{Batch: 2, Shapes: map[string][]int64{"x": {3, 3}}}, "is 3 by another flag"},
+		"two sizes for one name":    {Specialization{Shapes: map[string][]int64{"x": {2, 3}, "n": {5}}}, `dim "batch" would be 2 in input x (axis 0) and 5 in input n (axis 0)`},
 		"a binding of another type": {Specialization{Bind: map[string]string{"w": "abc"}}, `"abc" is no FLOAT`},
 		"a binding out of range":    {Specialization{Bind: map[string]string{"n": "99999999999999999999"}}, "is no INT64"},
 		"too few values":            {Specialization{Bind: map[string]string{"w": "1,2,3"}}, "3 values"},
@@ -60,5 +62,27 @@ func TestSpecializeRefuses(t *testing.T) {
 				t.Errorf("got %v (%v), want a usage fault with %q", err, fault.FamilyOf(err), c.want)
 			}
 		})
+	}
+}
+
+// What has been fixed can be fixed again: the sizes are there, though the names are not.
+func TestSpecializeAgain(t *testing.T) {
+	for _, sp := range []Specialization{
+		{Dims: map[string]int64{"batch": 4}}, {Batch: 4}, {Shapes: map[string][]int64{"x": {4, 3}}},
+	} {
+		m := text.MustParse(t, twoInputs)
+		if err := Specialize(m, Specialization{Batch: 4}); err != nil {
+			t.Fatal(err)
+		}
+		if err := Specialize(m, sp); err != nil {
+			t.Errorf("%+v again: %v", sp, err)
+		}
+	}
+	m := text.MustParse(t, twoInputs)
+	if err := Specialize(m, Specialization{Batch: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Specialize(m, Specialization{Dims: map[string]int64{"batch": 5}}); fault.FamilyOf(err) != fault.Usage {
+		t.Errorf("another size: %v", err)
 	}
 }

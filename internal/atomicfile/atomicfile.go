@@ -44,11 +44,9 @@ func Write(path string, write func(*os.File) error) error {
 
 // Create begins a file that [Commit] puts at path. An existing target keeps its
 // permissions; a symbolic link keeps pointing where it did and the file it points
-// to is replaced. Abort must be called when Commit was not, and may be after it.
+// to is replaced, or made. Abort must be called when Commit was not, and may be after it.
 func Create(path string) (*File, error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
+	path = Resolve(path)
 	mode := fs.FileMode(0o666)
 	old, err := os.Stat(path)
 	replaces := err == nil
@@ -60,7 +58,7 @@ func Create(path string) (*File, error) {
 	}
 	f, err := beside(path, mode)
 	if err != nil {
-		return nil, err
+		return nil, cannotWrite(path, err)
 	}
 	w := &File{File: f, target: path, replaces: replaces}
 	if replaces {
@@ -71,6 +69,47 @@ func Create(path string) (*File, error) {
 		}
 	}
 	return w, nil
+}
+
+// maxLinks is how many links in a row are followed.
+const maxLinks = 40
+
+// Resolve follows symbolic links to the file that writing to path means. Unlike
+// [filepath.EvalSymlinks] it follows one that points to nothing yet; what it cannot
+// follow it gives back as it is.
+func Resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	at := path
+	for range maxLinks {
+		to, err := os.Readlink(at)
+		if err != nil {
+			return at
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(at), to)
+		}
+		at = to
+	}
+	return path // links in a circle
+}
+
+// cannotWrite says why no file can be made at path: nobody asked for the temporary
+// one that the system's error names.
+func cannotWrite(path string, err error) error {
+	folder := filepath.Dir(path)
+	switch info, statErr := os.Stat(folder); {
+	case errors.Is(statErr, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s", folder)
+	case statErr == nil && !info.IsDir():
+		return fmt.Errorf("%s is a file, not a folder", folder)
+	}
+	var system *fs.PathError
+	if errors.As(err, &system) {
+		return system.Err
+	}
+	return err
 }
 
 // beside opens a new file next to path, with a mode that the umask still narrows

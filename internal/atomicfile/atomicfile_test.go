@@ -84,6 +84,44 @@ func TestWriteFollowsALink(t *testing.T) {
 	}
 }
 
+// A link that points to nothing yet stays a link, and what it points to is made.
+func TestWriteMakesWhatALinkPointsTo(t *testing.T) {
+	folder := t.TempDir()
+	link := filepath.Join(folder, "link")
+	if err := os.Symlink("file", link); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	if err := Write(link, put("first")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, filepath.Join(folder, "file"), "first", "link")
+	if to, err := os.Readlink(link); to != "file" {
+		t.Errorf("the link points to %q, %v", to, err)
+	}
+	circle := filepath.Join(folder, "circle")
+	if err := os.Symlink("circle", circle); err != nil {
+		t.Fatal(err)
+	}
+	if got := Resolve(circle); got != circle {
+		t.Errorf("a link to itself resolves to %s", got)
+	}
+}
+
+func TestWriteSaysWhichFolderIsMissing(t *testing.T) {
+	folder := t.TempDir()
+	if err := Write(filepath.Join(folder, "file"), put("x")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(folder, "none", "x"): "there is no folder " + filepath.Join(folder, "none"),
+		filepath.Join(folder, "file", "x"): filepath.Join(folder, "file") + " is a file, not a folder",
+	} {
+		if err := Write(path, put("x")); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
 func TestWriteRefusesWhatIsNoFile(t *testing.T) {
 	folder := t.TempDir()
 	if err := Write(folder, put("x")); err == nil || !strings.Contains(err.Error(), "not a regular file") {

@@ -85,6 +85,9 @@ func (j Job) check() error {
 	if !slices.Contains(valuefile.Formats(), j.Format) {
 		return fault.New(fault.Usage, "--format %s: there is no such format", j.Format).With("%s", suggest.Text(j.Format, valuefile.Formats()))
 	}
+	if j.Output == "-" {
+		return fault.New(fault.Usage, "-o -: outputs are not written to standard output").With("name a folder or a .npz file; ./- is one of that name")
+	}
 	if j.EngineOptions.MaxBytes > 0 && j.engine() != engine.Reference {
 		return fault.New(fault.Usage, "--max-memory: only the built-in interpreter has such a limit").With("use --engine ref with it")
 	}

@@ -3,6 +3,7 @@ package modelfile
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/npuctl/npuctl/internal/fault"
@@ -33,4 +34,74 @@ func TestOpen(t *testing.T) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
+}
+
+// What every runtime refuses is refused, in one line that names the file; so is what
+// is newer than this build.
+func TestOpenRefuses(t *testing.T) {
+	for _, c := range []struct{ name, source, want string }{
+		{"too many inputs", `(float[2] x) => (y) { y = Neg (x, x, x) }`, `Neg node that makes "y": it has 3 inputs; Neg takes 1`},
+		{"several faults", `(float[2] x) => (z) { y = Neg (x, x)  z = Cast (y) }`, `Neg node that makes "y": it has 2 inputs; Neg takes 1 (the first of 2 faults)`},
+		{"an attribute that means nothing", `(float[2] x) => (y) { y = Transpose <perm = [5]> (x) }`, `attribute "perm" is [5], no order of 1 axes`},
+		{"no outputs", `(float[2] x) => () { y = Neg (x) }`, "the graph has no outputs"},
+		{"no opset", `<ir_version: 8, opset_import: ["": 0]> (float[2] x) => (y) { y = Neg (x) }`, "opset 0: there is no such opset; the export should import one from 1 to "},
+		{"a newer opset", `<ir_version: 8, opset_import: ["ai.onnx": 99]> (float[2] x) => (y) { y = Neg (x) }`, "opset 99 is newer than this npuctl knows ("},
+		{"a function's opset", `<ir_version: 8, opset_import: ["": 17, "my": 1]> (float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["": 99]> F (a) => (b) { b = Neg (a) }`, `function "F": opset 99 is newer`},
+		{"no version of the format", `<ir_version: 0, opset_import: ["": 17]> (float[2] x) => (y) { y = Neg (x) }`, "ir_version 0: there is no such version"},
+		{"a newer format", `<ir_version: 99, opset_import: ["": 17]> (float[2] x) => (y) { y = Neg (x) }`, "ir_version 99 is newer than this npuctl knows (14); update npuctl"},
+		{"a function that calls itself", `<ir_version: 8, opset_import: ["": 17, "my": 1]> (float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["my": 1]> F (a) => (b) { b = my.F (a) }`, `function "F" calls itself`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := save(t, c.source)
+			m, err := Open(path)
+			if err == nil {
+				m.Close()
+			}
+			if fault.FamilyOf(err) != fault.Input || err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Files with flaws that runtimes live with are opened.
+func TestOpenTakes(t *testing.T) {
+	for name, source := range map[string]string{
+		"a stale type":                   `<ir_version: 8, opset_import: ["": 17]> (float[2] x) => (int64[7] y) { y = Neg (x) }`,
+		"an operator of a later opset":   `<ir_version: 8, opset_import: ["": 11]> (float[2,2] x, float[2] s) => (y) { y = LayerNormalization (x, s) }`,
+		"an operator nobody knows":       `<ir_version: 8, opset_import: ["": 17, "com.example": 3]> (float[2] x) => (y) { a = Mush (x, x, x)  y = com.example.Thing (a) }`,
+		"an attribute nobody knows":      `<ir_version: 8, opset_import: ["": 17]> (float[2] x) => (y) { y = Neg <speed = 3> (x) }`,
+		"a domain newer than known":      `<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 99]> (float[2] x) => (y) { y = Neg (x) }`,
+		"a call without an attribute":    `<ir_version: 8, opset_import: ["": 17, "my": 1]> (float[2] x) => (y) { y = my.F (x) } <domain: "my", opset_import: ["": 17]> F <k> (a) => (b) { b = Neg (a) }`,
+		"the newest opset and format":    `<ir_version: 14, opset_import: ["": 28]> (float[2] x) => (y) { y = Neg (x) }`,
+		"operators of versions long ago": `<ir_version: 3, opset_import: ["": 1]> (float[2] x) => (y) { y = Dropout <is_test = 1, consumed_inputs = [0]> (x) }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := Open(save(t, source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Close()
+		})
+	}
+}
+
+func TestOpenOfADanglingLink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.onnx")
+	if err := os.Symlink("gone.onnx", path); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	_, err := Open(path)
+	if want := path + ": it is a link to gone.onnx, where there is no file"; fault.FamilyOf(err) != fault.Input || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func save(t *testing.T, source string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "m.onnx")
+	if err := text.MustParse(t, source).Save(path, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -98,6 +98,9 @@ type MACs struct {
 	// Unknown how many of them have shapes that are known only when running.
 	Nodes   int `json:"nodes"`
 	Unknown int `json:"unknown_nodes"`
+	// Opaque is how many nodes are of operators that are none of ONNX's: nobody can say
+	// what those compute.
+	Opaque int `json:"opaque_nodes"`
 	// Loops is how many loops were counted as if they ran once.
 	Loops int `json:"loops_counted_once"`
 }
@@ -245,13 +248,8 @@ func (d *Description) store(m *onnx.Model) {
 		share.Count += count
 		share.Bytes += bytes
 		d.Largest = append(d.Largest, Stored{name, onnx.TensorType(t.Type(), t.Shape()...).String(), bytes})
-		if location, _, length := t.External(); location != "" {
-			d.BytesOutside += length
-			if !slices.Contains(d.OutsideFiles, location) {
-				d.OutsideFiles = append(d.OutsideFiles, location)
-			}
-		}
 	}
+	d.BytesOutside, d.OutsideFiles = Outside(m)
 	for _, share := range byType {
 		d.Parameters.ByType = append(d.Parameters.ByType, *share)
 	}
@@ -260,6 +258,30 @@ func (d *Description) store(m *onnx.Model) {
 	})
 	slices.SortStableFunc(d.Largest, func(a, b Stored) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	d.Largest = slices.Clip(d.Largest[:min(len(d.Largest), largestShown)])
+}
+
+// Outside says how many bytes of tensors lie in other files than the model's, those
+// that tensors share counted once, and in which files, relative to its folder.
+func Outside(m *onnx.Model) (bytes int64, files []string) {
+	files = []string{}
+	type piece struct {
+		location       string
+		offset, length int64
+	}
+	seen := map[piece]bool{}
+	for _, t := range StoredTensors(m) {
+		location, offset, length := t.External()
+		at := piece{location, offset, length}
+		if location == "" || seen[at] {
+			continue
+		}
+		seen[at] = true
+		bytes += length
+		if !slices.Contains(files, location) {
+			files = append(files, location)
+		}
+	}
+	return bytes, files
 }
 
 // StoredTensors yields every tensor that a model stores, with the name of the value

@@ -7,6 +7,7 @@ import (
 
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/infer"
+	"github.com/npuctl/npuctl/onnx/schema"
 )
 
 // counter counts the MACs of a graph.
@@ -33,6 +34,7 @@ func (t *MACs) add(o MACs) {
 	t.Known = saturated(t.Known, o.Known)
 	t.Nodes += o.Nodes
 	t.Unknown += o.Unknown
+	t.Opaque += o.Opaque
 	t.Loops += o.Loops
 }
 
@@ -70,6 +72,9 @@ func (c *counter) node(n *onnx.Node, rounds int64) (total MACs) {
 		} else {
 			total.Unknown = 1
 		}
+	}
+	if len(schema.Versions(n.CanonicalDomain(), n.OpType)) == 0 {
+		total.Opaque = 1
 	}
 	switch subgraphs := n.Subgraphs(); {
 	case len(subgraphs) == 0:

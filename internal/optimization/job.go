@@ -15,9 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/modelfile"
+	"github.com/npuctl/npuctl/internal/modelstats"
 	"github.com/npuctl/npuctl/internal/suggest"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnxpass"
@@ -65,6 +67,10 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer m.Close()
+	sides := sideFiles(m)
+	if slices.ContainsFunc(sides, func(side string) bool { return sameFile(side, j.Output) }) {
+		return nil, fault.New(fault.Usage, "-o %s holds weights of the input", j.Output).With("choose another name")
+	}
 	r := &Result{Input: j.Input, Output: j.Output, BytesBefore: fileSize(j.Input)}
 	r.before(m)
 	if err := onnxpass.Specialize(m, j.Specialization); err != nil {
@@ -84,9 +90,11 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 		}
 	}
 	if err := m.Save(j.Output, onnx.SaveOptions{ExternalData: j.External}); err != nil {
-		return nil, fault.New(fault.Missing, "write %s: %w", j.Output, err)
+		return nil, fault.New(fault.Missing, "%w", err)
 	}
-	r.BytesAfter = fileSize(j.Output)
+	if err := r.written(j, sides); err != nil {
+		return nil, fault.New(fault.Internal, "read the result again: %w", err)
+	}
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
 }
@@ -96,7 +104,12 @@ func (j *Job) settle() error {
 	if j.Judge != "" && !slices.Contains(engine.GraphEngines(), j.Judge) {
 		return fault.New(fault.Usage, "--judge %s: there is no such engine", j.Judge).With("%s", suggest.Text(j.Judge, engine.GraphEngines()))
 	}
+	if info, err := os.Stat(j.Output); err == nil && info.IsDir() {
+		return fault.New(fault.Usage, "-o %s is a folder", j.Output).With("name a file in it: -o %s", filepath.Join(j.Output, filepath.Base(DefaultOutput(j.Input))))
+	}
 	switch {
+	case j.Output == "-":
+		return fault.New(fault.Usage, "-o -: a model is not written to standard output").With("name a file; ./- is one of that name")
 	case j.InPlace && j.Output != "" && !sameFile(j.Input, j.Output):
 		return fault.New(fault.Usage, "--in-place and -o %s name two targets", j.Output).With("give one of them")
 	case j.InPlace:
@@ -108,6 +121,16 @@ func (j *Job) settle() error {
 		return fault.New(fault.Usage, "-o %s is the input itself", j.Output).With("say --in-place if that is meant")
 	}
 	return nil
+}
+
+// sideFiles lists the files beside a model that hold weights of it.
+func sideFiles(m *onnx.Model) (paths []string) {
+	_, locations := modelstats.Outside(m)
+	folder := filepath.Dir(atomicfile.Resolve(m.Path))
+	for _, location := range locations {
+		paths = append(paths, filepath.Join(folder, filepath.FromSlash(location)))
+	}
+	return paths
 }
 
 func sameFile(a, b string) bool {

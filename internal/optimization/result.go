@@ -1,6 +1,9 @@
 package optimization
 
 import (
+	"slices"
+
+	"github.com/npuctl/npuctl/internal/modelstats"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/infer"
 	"github.com/npuctl/npuctl/onnxpass"
@@ -18,11 +21,18 @@ type Result struct {
 	OpsBefore   map[string]int `json:"ops_before"`
 	OpsAfter    map[string]int `json:"ops_after"`
 
-	// Sizes of the model files without side files, and of all stored tensors.
-	BytesBefore      int64 `json:"bytes_before"`
-	BytesAfter       int64 `json:"bytes_after"`
-	ParametersBefore int64 `json:"parameters_before"`
-	ParametersAfter  int64 `json:"parameters_after"`
+	// Sizes of the model files without side files, of what their tensors have in side
+	// files, and of all stored tensors.
+	BytesBefore        int64 `json:"bytes_before"`
+	BytesAfter         int64 `json:"bytes_after"`
+	BytesOutsideBefore int64 `json:"bytes_outside_before"`
+	BytesOutsideAfter  int64 `json:"bytes_outside_after"`
+	// OutsideFiles are the side files of the result, relative to its folder;
+	// SharedFiles those among them that the input has, too, and that must stay.
+	OutsideFiles     []string `json:"outside_files"`
+	SharedFiles      []string `json:"shared_files"`
+	ParametersBefore int64    `json:"parameters_before"`
+	ParametersAfter  int64    `json:"parameters_after"`
 
 	// Static says whether every shape is known; Dynamic lists those that are not.
 	Static  bool               `json:"static"`
@@ -40,6 +50,30 @@ type Result struct {
 func (r *Result) before(m *onnx.Model) {
 	r.NodesBefore, r.OpsBefore = countOperators(m)
 	r.ParametersBefore = countParameters(m)
+	r.BytesOutsideBefore, _ = modelstats.Outside(m)
+}
+
+// written takes down what was saved; sides are the side files of the input. A result
+// that has none, as most, is not read again for that.
+func (r *Result) written(j Job, sides []string) error {
+	r.BytesAfter = fileSize(j.Output)
+	r.OutsideFiles, r.SharedFiles = []string{}, []string{}
+	maySplit := j.External == onnx.SplitExternal || r.BytesBefore > 1<<30 // a file of 2 GiB is split anyhow
+	if j.External == onnx.InlineExternal || len(sides) == 0 && !maySplit {
+		return nil
+	}
+	m, err := onnx.Open(j.Output)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	r.BytesOutsideAfter, r.OutsideFiles = modelstats.Outside(m)
+	for i, path := range sideFiles(m) {
+		if slices.ContainsFunc(sides, func(side string) bool { return sameFile(side, path) }) {
+			r.SharedFiles = append(r.SharedFiles, r.OutsideFiles[i])
+		}
+	}
+	return nil
 }
 
 // after takes down what the passes made of it.
