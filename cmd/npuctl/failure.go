@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/npuctl/npuctl/internal/fault"
@@ -29,11 +29,21 @@ type detailed struct {
 
 func (d *detailed) Unwrap() error { return d.error }
 
+// told is a failure that a command has told of itself: its exit code is all that is
+// left to give.
+type told struct{ error }
+
+func (t *told) Unwrap() error { return t.error }
+
 // report prints a failure: for people in a line, for machines as one object.
 func (a *app) report(err error) {
+	var t *told
+	if errors.As(err, &t) {
+		return
+	}
 	fmt.Fprintf(a.err, "npuctl: %v\n", err)
 	// A flag that does not parse keeps those behind it from being read.
-	if !a.json && (a.isRunning || !slices.Contains(a.args, "--json")) {
+	if !a.json && (a.isRunning || !wantsJSON(a.args)) {
 		return
 	}
 	failure := failureJSON{Code: fault.FamilyOf(err).String(), Message: err.Error()}
@@ -53,10 +63,28 @@ func (a *app) report(err error) {
 		}
 	}
 	object["error"] = failure
-	a.out.Reset(a.stdout) // what a command had printed before it failed is no part of the object
+	a.out.Reset(sorted{a.stdout}) // what a command had printed before it failed is no part of the object
 	if err := a.printJSON(object); err != nil {
 		fmt.Fprintf(a.err, "npuctl: %v\n", err)
 	}
+}
+
+// wantsJSON says whether --json stands among arguments that were not all read.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		name, value, hasValue := strings.Cut(arg, "=")
+		switch {
+		case arg == "--":
+			return false
+		case name != "--json":
+		case !hasValue:
+			return true
+		default:
+			on, err := strconv.ParseBool(value)
+			return on && err == nil
+		}
+	}
+	return false
 }
 
 // printJSON prints the one object of --json.

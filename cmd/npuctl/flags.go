@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -15,9 +16,11 @@ import (
 type sizeFlags struct {
 	shapes, dims []string
 	batch        int64
+	flags        *pflag.FlagSet
 }
 
 func (f *sizeFlags) add(flags *pflag.FlagSet) {
+	f.flags = flags
 	flags.StringArrayVar(&f.shapes, "input-shape", nil, "fix an input's shape: `name:1,3,224,224`; repeatable")
 	flags.StringArrayVar(&f.dims, "dim", nil, "fix a symbolic dim wherever an input has it: `batch=1`; repeatable")
 	flags.Int64Var(&f.batch, "batch", 0, "fix the first axis of every input that has it open to `N`")
@@ -25,8 +28,10 @@ func (f *sizeFlags) add(flags *pflag.FlagSet) {
 
 // specialization gives what the flags mean.
 func (f *sizeFlags) specialization() (sp onnxpass.Specialization, err error) {
-	if f.batch < 0 {
-		return sp, fault.New(fault.Usage, "--batch %d: a batch has at least one element", f.batch)
+	isGiven := f.batch != 0 || f.flags != nil && f.flags.Changed("batch")
+	if isGiven && (f.batch < 1 || f.batch > math.MaxInt32) {
+		return sp, fault.New(fault.Usage, "--batch %d: a batch has 1 to %d elements", f.batch, math.MaxInt32).
+			With("--dim and --input-shape take 0, too")
 	}
 	sp.Batch = f.batch
 	if sp.Shapes, err = parsePairs("--input-shape", f.shapes, ":", onnxpass.ParseShape); err != nil {
@@ -88,4 +93,22 @@ func parseBytes(flag, s string) (int64, error) {
 	}
 	// 0 means the default to those we pass it to; a byte is as good as none.
 	return max(n*unit, 1), nil
+}
+
+// need refuses a flag that would be ignored, because of another one that is or is
+// not given.
+type need struct {
+	flag   string
+	useful bool
+	why    string // what is the matter, and what to do
+}
+
+// checkNeeds refuses the first flag that is given and of no use.
+func checkNeeds(flags *pflag.FlagSet, needs ...need) error {
+	for _, n := range needs {
+		if flags.Changed(n.flag) && !n.useful {
+			return fault.New(fault.Usage, "--%s would be ignored: %s", n.flag, n.why)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,7 +112,16 @@ func (f *inferFlags) job(cmd *cobra.Command, model string) (inference.Job, error
 	if cmd.Flags().Changed("rtol") || cmd.Flags().Changed("atol") {
 		j.Tolerance = &compare.Tolerance{Relative: f.rtol, Absolute: f.atol}
 	}
-	var err error
+	err := checkNeeds(cmd.Flags(),
+		need{"seed", len(f.inputs) == 0, "it makes random inputs, and --inputs gives others; leave one of them out"},
+		need{"format", !slices.Contains(valuefile.Formats(), f.format) || f.output != "" && !strings.EqualFold(filepath.Ext(f.output), ".npz"), "it is the form of the files in the folder of -o; name a folder there"},
+		need{"rtol", f.expect != "", "it is a tolerance of --expect; add --expect"},
+		need{"atol", f.expect != "", "it is a tolerance of --expect; add --expect"},
+		need{"ort-lib", f.engine == engine.ONNXRuntime, "the library is for ONNX Runtime; add --engine ort"},
+	)
+	if err != nil {
+		return j, err
+	}
 	if j.EngineOptions.MaxBytes, err = parseBytes("--max-memory", f.memory); err != nil {
 		return j, err
 	}

@@ -19,14 +19,16 @@ import (
 func newInspectCommand(a *app) *cobra.Command {
 	f := &sizeFlags{}
 	cmd := &cobra.Command{
-		Use:   "inspect MODEL.onnx",
+		Use:   "inspect MODEL.onnx|MODEL.om",
 		Short: "Say what a model is: signature, operators, parameters, MACs",
 		Long: "Prints a summary, the inputs and outputs with their types, which axes are dynamic,\n" +
 			"how often each operator occurs, how much is stored and how much is computed. With\n" +
-			"sizes for open dims it counts the work of that size; the file is never changed.",
-		Example:           "  npuctl inspect model.onnx\n  npuctl inspect model.onnx --batch 8",
-		Args:              takes("MODEL.onnx"),
-		ValidArgsFunction: completeModel,
+			"sizes for open dims it counts the work of that size; the file is never changed.\n\n" +
+			"Of a compiled model (.om, .om2, .exeom) it prints signature, gears, chip, memory,\n" +
+			"command line, partitions, operators and kernels.",
+		Example:           "  npuctl inspect model.onnx\n  npuctl inspect model.onnx --batch 8\n  npuctl inspect model.om",
+		Args:              takes("MODEL"),
+		ValidArgsFunction: completeAnyModel,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.inspect(cmd, f, args[0]) },
 	}
 	cmd.Flags().SortFlags = false
@@ -38,6 +40,12 @@ func (a *app) inspect(cmd *cobra.Command, f *sizeFlags, path string) error {
 	sizes, err := f.specialization()
 	if err != nil {
 		return err
+	}
+	if isOffline(path) {
+		if f.isSet() {
+			return fault.New(fault.Usage, "%s is compiled: its sizes are fixed", path).With("leave --batch, --dim and --input-shape out")
+		}
+		return a.inspectOffline(path)
 	}
 	m, err := modelfile.Open(path)
 	if err != nil {
@@ -102,14 +110,21 @@ func opsetText(opsets []modelstats.Opset) string {
 }
 
 func signatureTable(d *modelstats.Description) terminal.Table {
-	t := terminal.Table{Header: []string{"", "name", "type", ""}}
+	t := terminal.Table{Header: []string{"", "name", "type"}}
+	hasDefaults := slices.ContainsFunc(d.Inputs, func(p modelstats.Port) bool { return p.Default })
+	if hasDefaults {
+		t.Header = append(t.Header, "if left out")
+	}
 	add := func(side string, ports []modelstats.Port) {
 		for _, p := range ports {
-			note := ""
-			if p.Default {
-				note = "has a default"
+			row := []string{side, terminal.Clean(p.Name), terminal.Clean(p.Type)}
+			switch {
+			case p.Default:
+				row = append(row, "has a default")
+			case hasDefaults:
+				row = append(row, "")
 			}
-			t.Rows = append(t.Rows, []string{side, terminal.Clean(p.Name), terminal.Clean(p.Type), note})
+			t.Rows = append(t.Rows, row)
 		}
 	}
 	add("input", d.Inputs)
@@ -143,16 +158,27 @@ func typeShares(types []modelstats.TypeCount) string {
 }
 
 func macsText(m modelstats.MACs) string {
-	if m.Nodes == 0 {
-		return "none: the model multiplies no matrices"
-	}
 	const fix = "(--batch, --dim and --input-shape fix them)"
-	if m.Unknown == m.Nodes {
+	opaque := ""
+	if m.Opaque > 0 {
+		opaque = fmt.Sprintf("%d nodes are of operators that are not ONNX's", m.Opaque)
+	}
+	switch {
+	case m.Nodes == 0 && m.Opaque == 0:
+		return "none: the model multiplies no matrices"
+	case m.Nodes == 0:
+		return "not known: " + opaque
+	case m.Unknown == m.Nodes:
 		return fmt.Sprintf("not known: the shapes of all %d nodes that multiply matrices are open %s", m.Nodes, fix)
+	case m.Unknown > 0 && m.Known == 0:
+		return fmt.Sprintf("not known: the shapes of %d of %d nodes that multiply matrices are open %s", m.Unknown, m.Nodes, fix)
 	}
 	text := fmt.Sprintf("%s (%s)", terminal.Count(m.Known), terminal.Large(m.Known))
 	if m.Unknown > 0 {
 		text += fmt.Sprintf(", without %d of %d nodes whose shapes are open %s", m.Unknown, m.Nodes, fix)
+	}
+	if opaque != "" {
+		text += fmt.Sprintf("; %s, and not counted", opaque)
 	}
 	if m.Loops > 0 {
 		text += fmt.Sprintf(", %d loops of unknown length counted once", m.Loops)

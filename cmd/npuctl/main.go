@@ -7,6 +7,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,7 +17,16 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	var out io.Writer = os.Stdout
+	if stdoutWasClosed() {
+		out = closed{}
+	}
+	code := run(ctx, os.Args[1:], out, os.Stderr)
 	stop()
 	os.Exit(code)
 }
+
+// closed is a standard output that is not there.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("it is closed") }

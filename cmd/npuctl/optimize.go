@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
@@ -51,7 +52,7 @@ func newOptimizeCommand(a *app) *cobra.Command {
 		ValidArgsFunction: completeModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.listPasses {
-				return a.printPasses()
+				return a.listPasses(cmd)
 			}
 			return a.optimize(cmd, f, args[0])
 		},
@@ -93,7 +94,7 @@ func passNames() (names []string) {
 }
 
 func (a *app) optimize(cmd *cobra.Command, f *optimizeFlags, input string) error {
-	job, err := f.job(input)
+	job, err := f.job(cmd.Flags(), input)
 	if err != nil {
 		return err
 	}
@@ -129,16 +130,24 @@ func (a *app) goalMissed(job optimization.Job, r *optimization.Result, err error
 }
 
 // job turns the flags into what they mean.
-func (f *optimizeFlags) job(input string) (optimization.Job, error) {
+func (f *optimizeFlags) job(flags *pflag.FlagSet, input string) (optimization.Job, error) {
 	j := optimization.Job{
 		Input: input, Output: f.output, InPlace: f.inPlace, Static: f.static,
 		Check: f.check, CheckSeed: f.checkSeed, Judge: f.judge, EngineLibrary: f.library,
 		Passes: onnxpass.Options{Only: f.only, Skip: f.skip, Verify: f.verify},
 	}
-	if f.check < 0 {
-		return j, fault.New(fault.Usage, "--check %d: give the number of random inputs", f.check)
+	if f.check < 0 || f.check == 0 && flags.Changed("check") {
+		return j, fault.New(fault.Usage, "--check %d: give the number of random inputs, at least 1", f.check)
 	}
-	var err error
+	err := checkNeeds(flags,
+		need{"seed", f.check > 0, "it makes the inputs of --check; add --check"},
+		need{"judge", f.check > 0, "it chooses the engine of --check; add --check"},
+		need{"ort-lib", f.check > 0, "the library is for --check; add --check"},
+		need{"ort-lib", f.judge != engine.Reference, "--judge ref uses no ONNX Runtime; leave one of them out"},
+	)
+	if err != nil {
+		return j, err
+	}
 	if j.Specialization, err = f.sizes.specialization(); err != nil {
 		return j, err
 	}
@@ -157,6 +166,19 @@ func (f *optimizeFlags) job(input string) (optimization.Job, error) {
 	}
 	j.External = onnx.ExternalData(i)
 	return j, nil
+}
+
+// listPasses is --list-passes, beside which no flag of optimize has a meaning.
+func (a *app) listPasses(cmd *cobra.Command) (err error) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && flag.Name != "list-passes" && err == nil {
+			err = fault.New(fault.Usage, "--%s would be ignored: --list-passes optimizes nothing; leave one of them out", flag.Name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return a.printPasses()
 }
 
 // printPasses lists the optimiser's passes.

@@ -24,6 +24,7 @@ func (a *app) printOptimization(r *optimization.Result) error {
 	}
 	w := labelled{a.out, p}
 	w.static(r)
+	w.shared(r)
 	w.line("passes", "%s", passText(r.Passes))
 	w.kept(r.Kept)
 	w.list("conflicts", r.Conflicts)
@@ -43,6 +44,7 @@ func operatorTable(r *optimization.Result, p terminal.Palette) terminal.Table {
 		}
 	}
 	slices.Sort(names)
+	outside := r.BytesOutsideBefore+r.BytesOutsideAfter > 0
 	for _, name := range names {
 		t.Rows = append(t.Rows, changeRow(terminal.Clean(name), int64(r.OpsBefore[name]), int64(r.OpsAfter[name]), terminal.Count, p))
 	}
@@ -53,8 +55,13 @@ func operatorTable(r *optimization.Result, p terminal.Palette) terminal.Table {
 	}{
 		{"nodes", int64(r.NodesBefore), int64(r.NodesAfter), terminal.Count},
 		{"file size", r.BytesBefore, r.BytesAfter, terminal.Bytes},
+		{"external data", r.BytesOutsideBefore, r.BytesOutsideAfter, terminal.Bytes},
+		{"in all", r.BytesBefore + r.BytesOutsideBefore, r.BytesAfter + r.BytesOutsideAfter, terminal.Bytes},
 		{"parameters", r.ParametersBefore, r.ParametersAfter, terminal.Count},
 	} {
+		if !outside && (row.name == "external data" || row.name == "in all") {
+			continue
+		}
 		t.Footer = append(t.Footer, changeRow(row.name, row.before, row.after, row.write, p))
 	}
 	return t
@@ -97,6 +104,14 @@ func (w labelled) list(label string, entries []string) {
 
 // shown is how many entries of a list people get to see.
 const shown = 5
+
+// shared says which files of the input the result goes on reading.
+func (w labelled) shared(r *optimization.Result) {
+	if len(r.SharedFiles) > 0 && r.Input != r.Output {
+		w.line("weights", "%s", w.p.Warn("in "+terminal.Clean(strings.Join(r.SharedFiles, ", "))+", the input's: the result needs it beside it"))
+		w.line("", "(--external-data inline or split gives the result its own)")
+	}
+}
 
 // static says whether every shape is known, and if not, names the first that are
 // not and what they go back to.

@@ -36,8 +36,19 @@ type app struct {
 
 // run executes one command line and gives its exit code, which docs/exit-codes.md documents.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	a := &app{out: bufio.NewWriter(out), stdout: out, err: errOut, args: joinOptional(args)}
+	a := &app{out: bufio.NewWriter(sorted{out}), stdout: out, err: errOut, args: joinOptional(args)}
 	return a.execute(ctx, newRootCommand(a))
+}
+
+// sorted gives failures of standard output their family, whichever command meets them.
+type sorted struct{ io.Writer }
+
+func (w sorted) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if err != nil {
+		err = fault.New(fault.Missing, "write standard output: %w", err)
+	}
+	return n, err
 }
 
 func (a *app) execute(ctx context.Context, root *cobra.Command) (code int) {
@@ -48,6 +59,9 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) (code int) {
 	}()
 	root.SetArgs(a.args)
 	err := root.ExecuteContext(ctx)
+	if ended := exitCode(0); errors.As(err, &ended) {
+		return int(ended)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = fault.New(fault.Interrupted, "stopped; nothing was left half-written")
 	}
@@ -56,15 +70,15 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) (code int) {
 
 // finish reports a failure, brings out what was printed, and gives the exit code.
 func (a *app) finish(err error) int {
-	var sorted *fault.Error
-	if err != nil && !a.isRunning && !errors.As(err, &sorted) {
+	var f *fault.Error
+	if err != nil && !a.isRunning && !errors.As(err, &f) {
 		err = fault.New(fault.Usage, "%w", err)
 	}
 	if err != nil {
 		a.report(err)
 	}
 	if flushErr := a.out.Flush(); flushErr != nil && err == nil {
-		err = fault.New(fault.Missing, "write standard output: %w", flushErr)
+		err = flushErr
 		fmt.Fprintf(a.err, "npuctl: %v\n", err)
 	}
 	if err == nil {
@@ -93,7 +107,10 @@ func newRootCommand(a *app) *cobra.Command {
 			}
 			return nil
 		},
-		PersistentPreRun: func(*cobra.Command, []string) { a.isRunning = true },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.isRunning = true
+			return noEmptyFlags(cmd)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wantsVersion {
 				return a.printVersion()
@@ -104,12 +121,15 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(a.flagError)
+	root.SetHelpFunc(a.help)
+	root.SetHelpCommand(newHelpCommand(a))
 	root.Flags().BoolVar(&wantsVersion, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON object on standard output, and only that")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print nothing but errors")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colour, even on a terminal")
-	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newDoctorCommand(a), newManCommand(a))
+	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
+	root.AddCommand(newVersionCommand(a))
 	return root
 }
 
@@ -128,17 +148,71 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() && len(a.args) > 0 && !strings.HasPrefix(a.args[0], "-") {
 		return a.unknownCommand(a.args[0])
 	}
-	f := fault.New(fault.Usage, "%w", err)
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return f.With("see %s --help", cmd.CommandPath())
+	help := fmt.Sprintf("see %s --help", cmd.CommandPath())
+	var (
+		unknown *pflag.NotExistError
+		missing *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+		broken  *pflag.InvalidSyntaxError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return unknownFlag(cmd, unknown, help)
+	case errors.As(err, &missing):
+		return fault.New(fault.Usage, "--%s: %s is missing", missing.GetFlag().Name, wanted(missing.GetFlag())).With("%s", help)
+	case errors.As(err, &invalid):
+		return fault.New(fault.Usage, "--%s %s: give %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid.GetFlag())).With("%s", help)
+	case errors.As(err, &broken):
+		return fault.New(fault.Usage, "%s: there is no flag before the =", broken.GetSpecifiedFlag()).With("%s", help)
+	}
+	return fault.New(fault.Usage, "%w", err).With("%s", help)
+}
+
+// unknownFlag is the failure of a flag that the command does not have.
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, help string) error {
+	if e.GetSpecifiedShortnames() != "" {
+		return fault.New(fault.Usage, "there is no flag -%s", e.GetSpecifiedName()).With("%s", help)
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	if near := suggest.Nearest(unknown.GetSpecifiedName(), names); near != "" {
-		return f.With("did you mean --%s?", near)
+	if near := suggest.Nearest(e.GetSpecifiedName(), names); near != "" {
+		help = fmt.Sprintf("did you mean --%s?", near)
 	}
-	return f.With("see %s --help", cmd.CommandPath())
+	return fault.New(fault.Usage, "there is no flag --%s", e.GetSpecifiedName()).With("%s", help)
+}
+
+// wants says what a flag of each of pflag's types takes.
+var wants = map[string]string{
+	"bool": "true or false, or nothing", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative",
+	"float64": "a number", "string": "a value", "stringArray": "a value", "stringSlice": "a list of names between commas",
+}
+
+// wanted says what a flag takes.
+func wanted(f *pflag.Flag) string {
+	what := wants[f.Value.Type()]
+	if what == "" {
+		what = "another value"
+	}
+	return what
+}
+
+// noEmptyFlags refuses flags that are given with nothing in them: mostly a variable
+// of a script that is not set. None means anything.
+func noEmptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && isEmpty(f.Value) {
+			err = fault.New(fault.Usage, "--%s: its value is empty", f.Name).With("give one, or leave the flag out")
+		}
+	})
+	return err
+}
+
+func isEmpty(v pflag.Value) bool {
+	if list, ok := v.(pflag.SliceValue); ok {
+		given := list.GetSlice()
+		return len(given) == 0 || slices.Contains(given, "")
+	}
+	return v.Type() == "string" && v.String() == ""
 }
 
 // optionalNumbers are flags whose number may be left out. Behind a space it would
@@ -175,6 +249,58 @@ func (a *app) progress() (say func(text string), stop func()) {
 	}
 	p := terminal.StartProgress(a.err)
 	return func(text string) { p.Say("%s", text) }, p.Stop
+}
+
+// help prints what a command is for; with --json as one object.
+func (a *app) help(cmd *cobra.Command, _ []string) {
+	text := strings.TrimSpace(cmd.Long)
+	if text == "" {
+		text = strings.TrimSpace(cmd.Short)
+	}
+	text += "\n\n" + cmd.UsageString()
+	if a.json || wantsJSON(a.args) {
+		if err := a.printJSON(map[string]string{"help": text}); err != nil {
+			fmt.Fprintf(a.err, "npuctl: %v\n", err)
+		}
+		return
+	}
+	fmt.Fprint(a.out, text)
+}
+
+func newHelpCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Say what a command is for, and what its flags are",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return a.unknownCommand(strings.Join(args, " "))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			if found, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
+				for _, c := range found.Commands() {
+					if c.IsAvailableCommand() {
+						names = append(names, c.Name())
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+func newVersionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "version",
+		Short:             "Print the version",
+		Long:              "Prints the version of this build, as --version does.",
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(*cobra.Command, []string) error { return a.printVersion() },
+	}
 }
 
 // printVersion prints the version of this build.
@@ -219,6 +345,14 @@ func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return []string{"onnx"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeAnyModel completes the argument of a command that takes compiled models as well.
+func completeAnyModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"onnx", "om", "om2", "exeom"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 // completeWords completes a flag that takes one of a few words. The flag is there:

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/npuctl/npuctl/internal/cannemu"
 	"github.com/npuctl/npuctl/internal/onnxruntime"
 )
 
@@ -33,11 +34,23 @@ func (m machine) onnxRuntime() Component {
 	case err == nil:
 		c.Found, c.Path, c.Version = true, path, version
 	case path != "":
-		c.Path, c.Detail, c.Remedy = path, err.Error(), onnxruntime.Remedy
+		c.Path, c.Detail, c.Remedy = path, err.Error(), m.runtimeRemedy()
 	default:
-		c.Looked, c.Remedy = tried, onnxruntime.Remedy
+		c.Looked, c.Remedy = tried, m.runtimeRemedy()
 	}
 	return c
+}
+
+// runtimeRemedy says how to get ONNX Runtime into use. A build that cannot open
+// libraries gains nothing from having it installed.
+func (m machine) runtimeRemedy() string {
+	switch {
+	case m.os != "linux" && m.os != "darwin":
+		return "use npuctl on Linux or macOS: this build of it opens no libraries; the built-in interpreter does the work here"
+	case !m.cgo:
+		return "build npuctl with cgo (CGO_ENABLED=1 and a C compiler), then " + onnxruntime.Remedy
+	}
+	return onnxruntime.Remedy
 }
 
 // cannRoots lists where the CANN toolkit may be: where the environment says, then
@@ -65,6 +78,9 @@ func (m machine) cann() Component {
 			continue
 		}
 		c.Found, c.Path, c.Version, c.Looked = true, root, cannVersion(root), nil
+		if marker, err := cannemu.ReadMarker(root); err == nil {
+			return emulated(c, marker)
+		}
 		if home := m.getenv("ASCEND_HOME_PATH"); home == "" && m.getenv("ASCEND_TOOLKIT_HOME") == "" {
 			c.Detail = "its environment is not set"
 			c.Remedy = "source " + filepath.Join(root, "set_env.sh")
@@ -72,6 +88,13 @@ func (m machine) cann() Component {
 		return c
 	}
 	c.Remedy = "install the CANN toolkit from hiascend.com, or use a container image with it, and source its set_env.sh"
+	return c
+}
+
+// emulated is the row of a folder that is no toolkit but npuctl's emulator of one.
+func emulated(c Component, marker *cannemu.Marker) Component {
+	c.Name, c.Version = "CANN", "emulated"
+	c.Detail = fmt.Sprintf("emulated at %s by npuctl %s: what it makes runs on no NPU", c.Path, marker.Version)
 	return c
 }
 

@@ -56,6 +56,8 @@ type Component struct {
 
 // machine is what looking needs to know; tests make their own.
 type machine struct {
+	os     string // as in runtime.GOOS
+	cgo    bool
 	root   string // of the file system
 	home   string
 	getenv func(string) string
@@ -66,7 +68,7 @@ type machine struct {
 // Examine looks at this machine; version is npuctl's own.
 func Examine(version string) Report {
 	home, _ := os.UserHomeDir() // without one, the places below it are left out
-	m := machine{root: "/", home: home, getenv: os.Getenv, which: exec.LookPath, ort: findRuntime}
+	m := machine{root: "/", home: home, getenv: os.Getenv, which: exec.LookPath, ort: findRuntime, os: runtime.GOOS, cgo: hasCGo}
 	return Report{
 		Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CGo: hasCGo,
 		CPU:         CPU{Model: m.processor(), Cores: runtime.GOMAXPROCS(0), Features: cpuFeatures()},

@@ -25,7 +25,7 @@ func board(t *testing.T, files map[string]string, programs ...string) machine {
 		}
 	}
 	return machine{
-		root: root, home: filepath.Join(root, "home"), getenv: func(string) string { return "" },
+		os: "linux", cgo: true, root: root, home: filepath.Join(root, "home"), getenv: func(string) string { return "" },
 		which: func(name string) (string, error) {
 			for _, p := range programs {
 				if filepath.Base(p) == name {
@@ -71,6 +71,21 @@ func TestCANN(t *testing.T) {
 				t.Errorf("got %+v", c)
 			}
 		})
+	}
+}
+
+// An emulator is never taken for a toolkit, wherever it was found.
+func TestEmulator(t *testing.T) {
+	m := board(t, map[string]string{"opt/emu/npuctl-emulator.json": `{"version": "v1.2", "emulated": true}`, "opt/emu/version.info": "Version=8.5\n"})
+	m.getenv = func(name string) string {
+		if name == "ASCEND_HOME_PATH" {
+			return m.at("opt/emu")
+		}
+		return ""
+	}
+	c := m.cann()
+	if !c.Found || c.Name != "CANN" || c.Version != "emulated" || !strings.Contains(c.Detail, "emulated at "+m.at("opt/emu")+" by npuctl v1.2") || c.Remedy != "" {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -126,5 +141,22 @@ func TestExamineThisMachine(t *testing.T) {
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
+	}
+}
+
+// A build that cannot open libraries is not told to install one.
+func TestRuntimeRemedy(t *testing.T) {
+	for _, c := range []struct {
+		os   string
+		cgo  bool
+		want string
+	}{
+		{"linux", true, "install it with"}, {"linux", false, "build npuctl with cgo"}, {"darwin", false, "build npuctl with cgo"}, {"windows", true, "use npuctl on Linux or macOS"},
+	} {
+		m := board(t, nil)
+		m.os, m.cgo = c.os, c.cgo
+		if got := m.onnxRuntime().Remedy; !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s, cgo %v: remedy %q, want %q", c.os, c.cgo, got, c.want)
+		}
 	}
 }

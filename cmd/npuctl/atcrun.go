@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/npuctl/npuctl/internal/compilation"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/terminal"
+)
+
+// addATCRunFlags adds the flags of `npuctl atc` that concern the run.
+func addATCRunFlags(cmd *cobra.Command) {
+	cmd.Flags().String("cann", "", "`folder` of the CANN toolkit, local or emulator: as npuctl compile has it")
+	cmd.Flags().Duration("timeout", 0, "stop atc after this `time`, such as 30m (default never)")
+}
+
+// runATC runs an atc command line of the user's.
+func (a *app) runATC(cmd *cobra.Command, args []string) error {
+	line := compilation.CommandLine{
+		Args: args, CANN: cmd.Flag("cann").Value.String(), Emulator: emulatorFolder,
+		Version: versionText(), Command: append([]string{"npuctl"}, a.args...),
+	}
+	var err error
+	if line.Timeout, err = time.ParseDuration(cmd.Flag("timeout").Value.String()); err != nil || line.Timeout < 0 {
+		return fault.New(fault.Usage, "--timeout: give a time such as 30m")
+	}
+	if !a.json && !a.quiet {
+		line.Echo = a.stdout // as it comes, not when we end
+	}
+	say, stop := a.progress()
+	line.Progress = say
+	result, err := line.Run(cmd.Context())
+	stop()
+	switch {
+	case err != nil && result != nil:
+		if !a.json {
+			a.printDiagnoses(result.Diagnoses, result.LogLines)
+		}
+		return &detailed{err, result}
+	case err != nil:
+		return err
+	case a.json:
+		return a.printJSON(result)
+	case a.quiet:
+		return nil
+	}
+	a.printATCRun(result)
+	return nil
+}
+
+func (a *app) printATCRun(r *compilation.CommandLineResult) {
+	w := labelled{a.out, a.palette()}
+	if r.Emulated {
+		w.line("emulated", "%s", w.p.Warn("npuctl's emulator compiled, not CANN: the result runs on no NPU"))
+	}
+	w.list("note", r.Notes)
+	if r.Record != "" {
+		w.line("record", "%s", terminal.Clean(r.Record))
+	}
+	w.line("time", "%s", fmt.Sprintf("%s%s", seconds(r.Seconds), emulatedMark(r.Emulated)))
+}
+
+// emulatedMark stands behind every figure that comes from the emulator.
+func emulatedMark(isEmulated bool) string {
+	if isEmulated {
+		return " (emulated)"
+	}
+	return ""
+}

@@ -1,0 +1,45 @@
+package atcemu
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestTextThatIsNone(t *testing.T) {
+	for _, text := range []string{"{", "}", "name:", "a { b: 1", `"x": 1`, strings.Repeat("a {", maxTextDepth+2), "a: }"} {
+		if v, err := parseText(text); err == nil {
+			t.Errorf("%q is read as %v", text, v)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("name: \"net\"\nop { name: \"a\\\"b\" n: 1 n: 2 }")
+	f.Add(strings.Repeat("a{", 300))
+	f.Add("a: \"never ends")
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := parseText(text)
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(v); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}
+
+func TestFaultWords(t *testing.T) {
+	for text, want := range map[string]faults{
+		"":                       {},
+		"crash":                  {crash: true},
+		" hang , disk-full@2":    {hang: true, diskFull: true},
+		"garbage,oom,slow=2":     {garbage: true, slow: 2e9},
+		"slow=,slow=x,slow=-1":   {},
+		"slow=0.5@3,device-lost": {slow: 5e8},
+	} {
+		if got := readFaults(text); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+// Channels that feed tensors to a device, by name only.
+
+#include "emulator.h"
+
+UNSUPPORTED_CODE(acltdtAddDataItem)
+UNSUPPORTED_CODE(acltdtCleanChannel)
+UNSUPPORTED_POINTER(acltdtCreateChannel)
+UNSUPPORTED_POINTER(acltdtCreateChannelWithCapacity)
+UNSUPPORTED_POINTER(acltdtCreateDataItem)
+UNSUPPORTED_POINTER(acltdtCreateDataset)
+UNSUPPORTED_CODE(acltdtDestroyChannel)
+UNSUPPORTED_CODE(acltdtDestroyDataItem)
+UNSUPPORTED_CODE(acltdtDestroyDataset)
+UNSUPPORTED_POINTER(acltdtGetDataAddrFromItem)
+UNSUPPORTED_POINTER(acltdtGetDataItem)
+UNSUPPORTED_NUMBER(acltdtGetDataSizeFromItem)
+UNSUPPORTED_NUMBER(acltdtGetDataTypeFromItem)
+UNSUPPORTED_POINTER(acltdtGetDatasetName)
+UNSUPPORTED_NUMBER(acltdtGetDatasetSize)
+UNSUPPORTED_NUMBER(acltdtGetDimNumFromItem)
+UNSUPPORTED_CODE(acltdtGetDimsFromItem)
+UNSUPPORTED_CODE(acltdtGetSliceInfoFromItem)
+UNSUPPORTED_NUMBER(acltdtGetTensorTypeFromItem)
+UNSUPPORTED_CODE(acltdtQueryChannelSize)
+UNSUPPORTED_CODE(acltdtReceiveTensor)
+UNSUPPORTED_CODE(acltdtSendTensor)
+UNSUPPORTED_CODE(acltdtStopChannel)

@@ -1,0 +1,24 @@
+// Queues between processes and devices, by name only.
+
+#include "emulator.h"
+
+UNSUPPORTED_CODE(acltdtAddQueueRoute)
+UNSUPPORTED_CODE(acltdtBindQueueRoutes)
+UNSUPPORTED_CODE(acltdtCreateQueue)
+UNSUPPORTED_POINTER(acltdtCreateQueueAttr)
+UNSUPPORTED_POINTER(acltdtCreateQueueRoute)
+UNSUPPORTED_POINTER(acltdtCreateQueueRouteList)
+UNSUPPORTED_POINTER(acltdtCreateQueueRouteQueryInfo)
+UNSUPPORTED_CODE(acltdtDestroyQueue)
+UNSUPPORTED_CODE(acltdtDestroyQueueAttr)
+UNSUPPORTED_CODE(acltdtDestroyQueueRoute)
+UNSUPPORTED_CODE(acltdtDestroyQueueRouteList)
+UNSUPPORTED_CODE(acltdtDestroyQueueRouteQueryInfo)
+UNSUPPORTED_CODE(acltdtGetQueueAttr)
+UNSUPPORTED_CODE(acltdtGetQueueRoute)
+UNSUPPORTED_NUMBER(acltdtGetQueueRouteNum)
+UNSUPPORTED_CODE(acltdtGetQueueRouteParam)
+UNSUPPORTED_CODE(acltdtQueryQueueRoutes)
+UNSUPPORTED_CODE(acltdtSetQueueAttr)
+UNSUPPORTED_CODE(acltdtSetQueueRouteQueryInfo)
+UNSUPPORTED_CODE(acltdtUnbindQueueRoutes)

@@ -1,0 +1,196 @@
+package compilation
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/npuctl/npuctl/atc"
+	"github.com/npuctl/npuctl/internal/fault"
+)
+
+// argument is an option of ATC's command line.
+type argument struct{ name, value string }
+
+func (a argument) String() string { return "--" + a.name + "=" + a.value }
+
+// arguments is a command line in the order in which it is written.
+type arguments []argument
+
+func (list arguments) words() []string {
+	words := make([]string, len(list))
+	for i, a := range list {
+		words[i] = a.String()
+	}
+	return words
+}
+
+func (list arguments) has(name string) bool {
+	return slices.ContainsFunc(list, func(a argument) bool { return a.name == name })
+}
+
+// Options that a build sets itself, and what to say instead of passing them.
+var owned = map[string]string{
+	"model": "name the model as an argument", "output": "use -o", "framework": "the model is ONNX", "mode": "npuctl atc runs any command line",
+	"soc_version": "use --soc", "input_shape": "use --input-shape, --batch or --dim", "input_shape_range": "use --dynamic",
+	"dynamic_batch_size": "use --gears", "dynamic_image_size": "use --gears", "dynamic_dims": "use --gears",
+	"om": "npuctl atc runs any command line", "singleop": "npuctl atc runs any command line", "json": "npuctl atc runs any command line",
+}
+
+// files are the options that name a file to be read: ATC runs in another folder, so
+// that their paths are made absolute for it.
+var files = []string{
+	"keep_dtype", "modify_mixlist", "fusion_switch_file", "insert_op_conf", "op_precision_mode", "op_debug_config",
+	"compression_optimize_conf", "compress_weight_conf", "customize_dtypes", "raw_ge_options", "op_bank_path", "mdl_bank_path",
+	"weight", "op_name_map", "op_compiler_cache_dir", "debug_dir", "check_report",
+}
+
+// arguments makes ATC's command line for a build. The paths of model and output are
+// as they are given; those of files as the user gave them.
+func (b *build) arguments(model, output string) (arguments, error) {
+	extra, err := parseExtra(b.job.Options.Extra)
+	if err != nil {
+		return nil, err
+	}
+	wishes := b.job.Options
+	o := atc.Options{
+		Model: model, Output: output, SoC: b.chip.Name, KeepDType: wishes.KeepDType, ModifyMixList: wishes.Mixlist, FusionSwitchFile: wishes.FusionSwitch,
+		AICoreNum: wishes.AICoreNum, InputFormat: wishes.InputFormat, OutputType: wishes.OutputType, InputFP16Nodes: wishes.FP16Inputs, Extra: extra.words(),
+	}
+	setPrecision(&o, wishes.Precision)
+	b.setShapes(&o, extra)
+	if !extra.has("op_compiler_cache_mode") && !extra.has("op_compiler_cache_dir") && !extra.has("op_debug_level") {
+		o.OpCompilerCacheMode, o.OpCompilerCacheDir = "enable", b.operatorCache()
+	}
+	line, problems := atc.Parse(o.Arguments())
+	if len(problems) > 0 {
+		return nil, fault.New(fault.Usage, "%s", problems[0].Message).With("%s", problems[0].Remedy)
+	}
+	var list arguments
+	for _, s := range line.Settings {
+		list = append(list, argument{s.Flag.Name, s.Value})
+	}
+	return list, nil
+}
+
+// setPrecision sets the option of a precision mode: the newer one where it has the word.
+func setPrecision(o *atc.Options, mode string) {
+	for _, f := range atc.Flags() {
+		if f.Name == "precision_mode_v2" && slices.Contains(f.Values, mode) {
+			o.PrecisionModeV2 = mode
+			return
+		}
+	}
+	o.PrecisionMode = mode
+}
+
+// setShapes says how inputs are sized. A graph whose inputs are all fixed needs
+// nothing: the optimised one, most often.
+func (b *build) setShapes(o *atc.Options, extra arguments) {
+	s := b.shapes
+	switch {
+	case s.kind == GearsKind:
+		if o.InputFormat == "" && s.flag == atc.DimsGears && !extra.has("input_format") {
+			o.InputFormat = "ND" // the axes of dims are no pictures'
+		}
+		o.InputShapes, o.Gears = s.inputShapes(), atc.Gears{Kind: s.flag, Rows: s.gearRows()}
+	case s.kind == DynamicKind || b.job.NoOptimize && b.sizesAreSet():
+		o.InputShapes = s.inputShapes()
+	}
+}
+
+// sizesAreSet says whether flags fix a size that the model's file leaves open.
+func (b *build) sizesAreSet() bool {
+	sp := b.job.Sizes
+	return sp.Batch > 0 || len(sp.Dims)+len(sp.Shapes) > 0
+}
+
+// operatorCache is the folder for compiled operators. A first compile takes minutes,
+// and most of them the operators: the cache is on unless the user has said anything
+// about it. Each release and chip has one of its own, and so has each number of cores:
+// ATC takes what it finds there whatever the number was.
+func (b *build) operatorCache() string {
+	release := b.toolkit.Version
+	switch {
+	case b.toolkit.Emulated:
+		release = "emulator"
+	case release == "":
+		release = "unknown"
+	}
+	name := b.chip.Name
+	if cores := b.job.Options.AICoreNum; cores != "" {
+		name += "-" + cores
+	}
+	return filepath.Join(b.job.cacheFolder(), "operators", plainName(release), plainName(name))
+}
+
+// plainName makes a text fit for the name of a folder, as ATC takes them.
+func plainName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r) {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// parseExtra reads the options that are passed on.
+func parseExtra(given []string) (list arguments, err error) {
+	for _, text := range given {
+		word := "--" + strings.TrimLeft(text, "-")
+		line, problems := atc.Parse([]string{word})
+		if len(problems) > 0 {
+			return nil, fault.New(fault.Usage, "--atc-arg %s: %s", text, problems[0].Message).With("%s", problems[0].Remedy)
+		}
+		for _, s := range line.Settings {
+			if instead, ours := owned[s.Flag.Name]; ours {
+				return nil, fault.New(fault.Usage, "--atc-arg %s: npuctl sets --%s itself", text, s.Flag.Name).With("%s", instead)
+			}
+			list = append(list, argument{s.Flag.Name, s.Value})
+		}
+	}
+	return list, nil
+}
+
+// absolute gives the arguments with the paths of files made absolute.
+func (list arguments) absolute() arguments {
+	out := slices.Clone(list)
+	for i, a := range out {
+		if slices.Contains(files, a.name) {
+			if path, err := filepath.Abs(a.value); err == nil {
+				out[i].value = path
+			}
+		}
+	}
+	return out
+}
+
+// with gives the arguments with another value of an option.
+func (list arguments) with(name, value string) arguments {
+	out := slices.Clone(list)
+	for i := range out {
+		if out[i].name == name {
+			out[i].value = value
+		}
+	}
+	return out
+}
+
+// cacheVariable names the folder that npuctl keeps things in that it can make again.
+const cacheVariable = "NPUCTL_CACHE"
+
+// cacheFolder is where compiled operators, logs and times are kept.
+func (j Job) cacheFolder() string {
+	if j.Cache != "" {
+		return j.Cache
+	}
+	if folder := os.Getenv(cacheVariable); folder != "" {
+		return folder
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		folder = os.TempDir()
+	}
+	return filepath.Join(folder, "npuctl")
+}

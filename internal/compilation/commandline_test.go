@@ -1,0 +1,92 @@
+package compilation
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/npuctl/npuctl/internal/fault"
+)
+
+// commandLine is a script's command line for the workshop's model.
+func (w workshop) commandLine(more ...string) CommandLine {
+	args := append([]string{
+		"--model=" + w.model, "--framework=5", "--output=" + filepath.Join(w.folder, "net"), "--soc_version=Ascend910B3",
+	}, more...)
+	return CommandLine{Args: args, CANN: w.job.CANN, Cache: w.job.Cache, Version: "test"}
+}
+
+func TestCommandLine(t *testing.T) {
+	w := newWorkshop(t, imageModel)
+	c := w.commandLine("--input_shape=x:-1,3,4,6", "--dynamic_batch_size=1,2")
+	var echo bytes.Buffer
+	c.Echo = &echo
+	r, err := c.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ExitCode != 0 || r.Output != filepath.Join(w.folder, "net.om") || r.Emulated || !strings.Contains(echo.String(), "ATC run success") {
+		t.Errorf("%+v, printed %q", r, echo.String())
+	}
+	record, err := ReadRecord(r.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record.Kind != GearsKind || record.Outputs[0].Path != "net.om" || record.Input[0].Path != "net.onnx" || !slices.Equal(record.Arguments, c.Args) || record.Graph != nil {
+		t.Errorf("%+v", record)
+	}
+	// It is no build of `npuctl compile`, which therefore does its own.
+	w.job.Gears, w.job.Sizes = "1,2", sizes(map[string]int64{"height": 4, "width": 6})
+	result, err := w.job.Run(context.Background())
+	if err != nil || result.Builds[0].Status != Built {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestCommandLineThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		behaviour string
+		more      []string
+		timeout   time.Duration
+		family    fault.Family
+		want      string
+		exitCode  int
+	}{
+		"refused before it runs": {"", []string{"--input_shape=y:1,3"}, 0, fault.Usage, "atc would refuse this", -1},
+		"atc fails":              {"fails", nil, 0, fault.Program, "the chip's operators have nothing for Relu (node second)", 255},
+		"too long":               {"hangs", nil, 200 * time.Millisecond, fault.Program, "was stopped", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkshop(t, fixedModel, c.behaviour)
+			line := w.commandLine(c.more...)
+			line.Timeout = c.timeout
+			r, err := line.Run(context.Background())
+			if fault.FamilyOf(err) != c.family || err == nil || !strings.Contains(err.Error(), c.want) || r.ExitCode != c.exitCode {
+				t.Errorf("%v error %v, result %+v", fault.FamilyOf(err), err, r)
+			}
+			if left := w.leftovers(t); len(left) > 0 {
+				t.Errorf("the folder has %v", left)
+			}
+		})
+	}
+}
+
+func TestGearsOf(t *testing.T) {
+	for _, c := range []struct {
+		list arguments
+		want string
+	}{
+		{arguments{{"dynamic_batch_size", "1,2"}}, "1 2"},
+		{arguments{{"model", "x"}, {"dynamic_dims", "1,2;3,4"}}, "1,2 3,4"},
+		{arguments{{"dynamic_image_size", "8,8;9,9"}}, "8,8 9,9"},
+		{arguments{{"model", "x"}}, ""},
+	} {
+		if got := strings.Join(gearsOf(c.list), " "); got != c.want {
+			t.Errorf("%v: %q, want %q", c.list, got, c.want)
+		}
+	}
+}

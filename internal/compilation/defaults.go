@@ -1,0 +1,230 @@
+package compilation
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/npuctl/npuctl/gears"
+	"github.com/npuctl/npuctl/internal/atomicfile"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/modelfile"
+	"github.com/npuctl/npuctl/internal/project"
+	"github.com/npuctl/npuctl/onnxpass"
+	"github.com/npuctl/npuctl/soc"
+)
+
+// Complete fills in what the command line leaves out: from the project file p, which
+// may be nil, and the model from the folder when it is the only one there. isGiven
+// says which flags the user gave: they win. What is returned says what was chosen
+// and why, in the words of a report.
+func (j *Job) Complete(folder string, p *project.Project, isGiven func(flag string) bool) (chosen []string, err error) {
+	c := completion{job: j, project: p, isGiven: isGiven}
+	if p == nil {
+		c.project = &project.Project{}
+	}
+	if err := c.model(folder); err != nil {
+		return nil, err
+	}
+	c.options()
+	return c.chosen, c.sizes()
+}
+
+type completion struct {
+	job     *Job
+	project *project.Project
+	isGiven func(flag string) bool
+	chosen  []string
+	// isProjects says that the model is the one that the project file speaks of.
+	isProjects bool
+}
+
+func (c *completion) say(format string, args ...any) {
+	c.chosen = append(c.chosen, fmt.Sprintf(format, args...))
+}
+
+// model chooses the model when none is named.
+func (c *completion) model(folder string) error {
+	if len(c.job.Models) > 0 {
+		c.isProjects = len(c.job.Models) == 1 && c.project.Model.Path != "" && sameFile(c.job.Models[0], c.project.ModelPath())
+		return nil
+	}
+	if path := c.project.ModelPath(); path != "" {
+		c.job.Models, c.isProjects = []string{path}, true
+		c.say("model %s: %s says so", path, project.FileName)
+		return nil
+	}
+	lone, err := loneModel(folder)
+	if err != nil {
+		return err
+	}
+	c.job.Models, c.isProjects = []string{lone}, true
+	c.say("model %s: it is the only one here", lone)
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// loneModel finds the only model of a folder; those that npuctl made of others do
+// not count.
+func loneModel(folder string) (string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", fault.New(fault.Missing, "look for a model: %w", err)
+	}
+	var models []string
+	for _, e := range entries {
+		name := e.Name()
+		if !e.IsDir() && filepath.Ext(name) == ".onnx" && !strings.HasSuffix(name, ".opt.onnx") {
+			models = append(models, name)
+		}
+	}
+	switch len(models) {
+	case 0:
+		return "", fault.New(fault.Usage, "no model is named, and there is no .onnx file here").With("name one, or set model in %s", project.FileName)
+	case 1:
+		return filepath.Join(folder, models[0]), nil
+	}
+	return "", fault.New(fault.Usage, "no model is named, and there are %d here: %s", len(models), strings.Join(models[:min(len(models), 5)], ", ")).
+		With("name one, or set model in %s (npuctl init MODEL writes it)", project.FileName)
+}
+
+// options takes over what the project file says of how to compile.
+func (c *completion) options() {
+	j, p := c.job, c.project
+	if len(j.SoCs) == 0 && len(p.SoC) > 0 {
+		j.SoCs = slices.Clone(p.SoC)
+		c.say("chip %s: %s says so", strings.Join(p.SoC, ", "), project.FileName)
+	}
+	for _, o := range []struct {
+		flag   string
+		target *string
+		value  string
+	}{
+		{"output", &j.Output, p.Resolve(p.Compile.Output)},
+		{"cann", &j.CANN, p.Compile.CANN},
+		{"precision", &j.Options.Precision, p.Compile.Precision},
+		{"keep-dtype", &j.Options.KeepDType, p.Resolve(p.Compile.KeepDType)},
+		{"mixlist", &j.Options.Mixlist, p.Resolve(p.Compile.Mixlist)},
+		{"fusion-switch", &j.Options.FusionSwitch, p.Resolve(p.Compile.FusionSwitch)},
+		{"aicore-num", &j.Options.AICoreNum, p.Compile.AICoreNum},
+		{"input-format", &j.Options.InputFormat, p.Compile.InputFormat},
+		{"output-type", &j.Options.OutputType, p.Compile.OutputType},
+	} {
+		if o.value != "" && !c.isGiven(o.flag) {
+			*o.target = o.value
+			c.say("%s %s: %s says so", o.flag, o.value, project.FileName)
+		}
+	}
+	if len(p.Compile.FP16Inputs) > 0 && !c.isGiven("fp16-input") {
+		j.Options.FP16Inputs = p.Compile.FP16Inputs
+	}
+	if len(p.Compile.ATCArgs) > 0 && !c.isGiven("atc-arg") {
+		j.Options.Extra = p.Compile.ATCArgs
+		c.say("atc-arg %s: %s says so", strings.Join(p.Compile.ATCArgs, " "), project.FileName)
+	}
+	if p.Compile.Timeout > 0 && !c.isGiven("timeout") {
+		j.Timeout = p.Compile.Timeout
+	}
+	if p.Compile.Jobs > 0 && !c.isGiven("jobs") {
+		j.Jobs = int(p.Compile.Jobs)
+	}
+	if p.Optimize.Off && !c.isGiven("no-optimize") {
+		j.NoOptimize = true
+		c.say("the graph as it is: %s says so", project.FileName)
+	}
+	if !c.isGiven("passes") && !c.isGiven("skip") {
+		j.Passes.Only, j.Passes.Skip = p.Optimize.Passes, p.Optimize.Skip
+	}
+}
+
+// sizes takes over the sizes of open dims and the gears, which belong to the project's
+// model alone; of --static, --gears and --dynamic the user gives one or none.
+func (c *completion) sizes() error {
+	j, p := c.job, c.project
+	if !c.isGiven("static") && !c.isGiven("gears") && !c.isGiven("dynamic") {
+		j.Static, j.Dynamic = p.Compile.Static, p.Compile.Dynamic
+		if p.Gears.Text != "" && c.isProjects {
+			j.Gears = p.Gears.Text
+			c.say("gears %s: %s says so", j.Gears, project.FileName)
+		}
+	}
+	if !c.isProjects || c.isGiven("batch") || c.isGiven("dim") || c.isGiven("input-shape") {
+		return nil
+	}
+	j.Sizes.Batch, j.Sizes.Dims = p.Model.Batch, p.Model.Dims
+	if len(p.Model.InputShapes) > 0 {
+		j.Sizes.Shapes = map[string][]int64{}
+	}
+	for name, text := range p.Model.InputShapes {
+		shape, err := onnxpass.ParseShape(text)
+		if err != nil {
+			return fault.New(fault.Input, "%s: input_shapes %s: %w", p.Path, name, err)
+		}
+		j.Sizes.Shapes[name] = shape
+	}
+	if len(p.Model.Bind) > 0 && !c.isGiven("bind") {
+		j.Sizes.Bind = p.Model.Bind
+	}
+	if p.Model.Batch > 0 || len(p.Model.Dims)+len(p.Model.InputShapes) > 0 {
+		c.say("sizes of open dims: %s gives them", project.FileName)
+	}
+	return nil
+}
+
+// WriteProject writes a first project file for a model into a folder, and gives its
+// path. One that is there stays.
+func WriteProject(folder, model, chip string) (path string, err error) {
+	path = filepath.Join(folder, project.FileName)
+	if _, err := os.Lstat(path); err == nil {
+		return "", fault.New(fault.Usage, "%s is there already", path).With("edit it, or move it away first")
+	}
+	if model == "" {
+		if model, err = loneModel(folder); err != nil {
+			return "", err
+		}
+	}
+	f := project.Facts{Model: relative(folder, model)}
+	if chip != "" {
+		known, err := soc.Lookup(chip)
+		if err != nil {
+			return "", fault.New(fault.Usage, "--soc %s: %w", chip, err)
+		}
+		f.SoC = known.Name
+	}
+	m, err := modelfile.Open(model)
+	if err != nil {
+		return "", err
+	}
+	defer m.Close()
+	for _, v := range onnxpass.RealInputs(m) {
+		if v.Initializer() != nil || !v.Type.IsTensor() || v.Type.Shape == nil {
+			continue
+		}
+		in := gears.Input{Name: v.Name()}
+		for _, d := range v.Type.Shape.Dims {
+			in.Dims = append(in.Dims, gears.Dim{Size: d.Value, Open: !d.Known, Name: d.Param})
+		}
+		f.Inputs = append(f.Inputs, in)
+	}
+	for _, v := range m.Graph.Outputs() {
+		f.Outputs = append(f.Outputs, v.Name()+" "+v.Type.String())
+	}
+	err = atomicfile.Write(path, func(file *os.File) error {
+		_, err := file.WriteString(project.Template(f))
+		return err
+	})
+	if err != nil {
+		return "", fault.New(fault.Missing, "write %s: %w", path, err)
+	}
+	return path, nil
+}

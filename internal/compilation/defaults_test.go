@@ -1,0 +1,140 @@
+package compilation
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/project"
+	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/text"
+	"github.com/npuctl/npuctl/onnxpass"
+)
+
+// completed fills a job from a project file in a folder with some models.
+func completed(t *testing.T, j Job, yaml string, files []string, given ...string) (Job, []string, error) {
+	t.Helper()
+	folder := t.TempDir()
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(folder, f), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var p *project.Project
+	if yaml != "" {
+		var err error
+		if p, err = project.Parse([]byte(yaml), filepath.Join(folder, project.FileName)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isGiven := func(flag string) bool {
+		for _, g := range given {
+			if g == flag {
+				return true
+			}
+		}
+		return false
+	}
+	chosen, err := j.Complete(folder, p, isGiven)
+	for i := range j.Models {
+		j.Models[i] = strings.TrimPrefix(j.Models[i], folder+string(filepath.Separator))
+	}
+	j.Options.KeepDType = strings.TrimPrefix(j.Options.KeepDType, folder+string(filepath.Separator))
+	return j, chosen, err
+}
+
+func TestComplete(t *testing.T) {
+	const full = `
+model: {path: a.onnx, batch: 2, input_shapes: {x: "2,3"}}
+soc: Ascend910B3
+optimize: {skip: [cse]}
+compile: {static: true, precision: origin, keep_dtype: keep.txt, timeout: 5m, jobs: 3, atc_args: [log=info]}
+`
+	filled := Job{
+		Models: []string{"a.onnx"}, SoCs: []string{"Ascend910B3"}, Static: true, Jobs: 3, Timeout: 5 * time.Minute,
+		Sizes: onnxpass.Specialization{Batch: 2, Shapes: map[string][]int64{"x": {2, 3}}}, Passes: onnxpass.Options{Skip: []string{"cse"}},
+		Options: Options{Precision: "origin", KeepDType: "keep.txt", Extra: []string{"log=info"}},
+	}
+	for name, c := range map[string]struct {
+		job    Job
+		yaml   string
+		files  []string
+		given  []string
+		want   Job
+		chosen string
+	}{
+		"the only model": {Job{}, "", []string{"a.onnx", "a.opt.onnx", "b.txt"}, nil, Job{Models: []string{"a.onnx"}}, "it is the only one here"},
+		"the file":       {Job{}, full, []string{"a.onnx", "b.onnx"}, nil, filled, "npuctl.yaml says so"},
+		"flags win": {Job{SoCs: []string{"310P3"}, Gears: "1,2", Options: Options{Precision: "fp16"}}, full, []string{"a.onnx"}, []string{"soc", "gears", "precision", "keep-dtype", "batch", "atc-arg"},
+			func() Job {
+				j := filled
+				j.SoCs, j.Gears, j.Static, j.Sizes, j.Options = []string{"310P3"}, "1,2", false, onnxpass.Specialization{}, Options{Precision: "fp16"}
+				return j
+			}(), ""},
+		"sizes are of the file's model only": {Job{Models: []string{"b.onnx"}}, full, []string{"a.onnx", "b.onnx"}, nil,
+			func() Job {
+				j := filled
+				j.Models, j.Sizes = []string{"b.onnx"}, onnxpass.Specialization{}
+				return j
+			}(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, chosen, err := completed(t, c.job, c.yaml, c.files, c.given...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(Job{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if all := strings.Join(chosen, "\n"); !strings.Contains(all, c.chosen) {
+				t.Errorf("chosen %s", all)
+			}
+		})
+	}
+}
+
+func TestCompleteRefuses(t *testing.T) {
+	for want, c := range map[string]struct {
+		yaml  string
+		files []string
+	}{
+		"there is no .onnx file here":      {"", nil},
+		"there are 2 here: a.onnx, b.onnx": {"", []string{"a.onnx", "b.onnx"}},
+		`input_shapes x: "y" is no size`:   {`model: {path: a, input_shapes: {x: "y"}}`, nil},
+	} {
+		if _, _, err := completed(t, Job{}, c.yaml, c.files); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestWriteProject(t *testing.T) {
+	folder := t.TempDir()
+	if err := text.MustParse(t, imageModel).Save(filepath.Join(folder, "net.onnx"), onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	path, err := WriteProject(folder, "", "910b3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := project.Read(path)
+	if err != nil || p.Model.Path != "net.onnx" || len(p.SoC) != 1 || p.SoC[0] != "Ascend910B3" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	before, _ := os.ReadFile(path)
+	if !strings.Contains(string(before), "input  x [batch, 3, height, width]") {
+		t.Errorf("the file:\n%s", before)
+	}
+	if _, err := WriteProject(folder, "", ""); fault.FamilyOf(err) != fault.Usage {
+		t.Errorf("written over: %v", err)
+	}
+	if after, _ := os.ReadFile(path); string(after) != string(before) {
+		t.Error("the file has changed")
+	}
+}

@@ -1,0 +1,198 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/npuctl/npuctl/gears"
+	"github.com/npuctl/npuctl/internal/fault"
+)
+
+const full = `
+model:
+  path: net/model.onnx
+  batch: 2
+  dims: {height: 640, width: 640}
+  input_shapes: {x: "1,3,?,?"}
+  bind: {sr: 16000}
+soc: [Ascend910B3, Ascend310P3]
+optimize: {skip: [cse]}
+compile:
+  static: true
+  precision: origin
+  atc_args: [--log=info]
+  timeout: 1h30m
+  jobs: 2
+serve: {name: net, max_batch_size: 8, devices: [0, 1], max_queue_delay: 2ms}
+bench: {concurrency: 8, duration: 30s}
+`
+
+func TestParse(t *testing.T) {
+	p, err := Parse([]byte(full), "some/npuctl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Project{
+		Path: "some/npuctl.yaml",
+		Model: Model{
+			Path: "net/model.onnx", Batch: 2, Dims: map[string]int64{"height": 640, "width": 640},
+			InputShapes: map[string]string{"x": "1,3,?,?"}, Bind: map[string]string{"sr": "16000"},
+		},
+		SoC: []string{"Ascend910B3", "Ascend310P3"}, Optimize: Optimize{Skip: []string{"cse"}},
+		Compile: Compile{Static: true, Precision: "origin", ATCArgs: []string{"--log=info"}, Timeout: 90 * time.Minute, Jobs: 2},
+		Serve:   Serve{Name: "net", MaxBatchSize: 8, Devices: []int64{0, 1}, MaxQueueDelay: 2 * time.Millisecond},
+		Bench:   Bench{Concurrency: 8, Duration: 30 * time.Second},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got, want := p.ModelPath(), filepath.FromSlash("some/net/model.onnx"); got != want {
+		t.Errorf("model %s, want %s", got, want)
+	}
+}
+
+func TestParseShortForms(t *testing.T) {
+	for text, want := range map[string]Project{
+		"":                               {},
+		"# nothing":                      {},
+		"model: a.onnx":                  {Model: Model{Path: "a.onnx"}},
+		"soc: Ascend310P3":               {SoC: []string{"Ascend310P3"}},
+		"compile:":                       {},
+		"gears: 262;326":                 {Gears: Gears{"262;326"}},
+		"gears: [1, 2, 4]":               {Gears: Gears{"1;2;4"}},
+		"gears: [[224, 224], [336,336]]": {Gears: Gears{"224,224;336,336"}},
+		"gears: ['1,32', '4,64']":        {Gears: Gears{"1,32;4,64"}},
+		"soc: &a [X]\nmodel: {path: b}":  {SoC: []string{"X"}, Model: Model{Path: "b"}},
+	} {
+		p, err := Parse([]byte(text), "")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if diff := cmp.Diff(want, *p); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", text, diff)
+		}
+	}
+}
+
+// An error says where, what, and what was probably meant.
+func TestParseRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"modle: a":                              `npuctl.yaml:1:1: there is no "modle" here; did you mean "model"?`,
+		"model: a\ncompile:\n  presision: fp16": `npuctl.yaml:3:3: there is no "presision" here; did you mean "precision"?`,
+		"model: a\nmodel: b":                    "npuctl.yaml",
+		"compile: {jobs: many}":                 `npuctl.yaml:1:17: "many" is not a whole number`,
+		"compile: {static: maybe}":              `npuctl.yaml:1:19: "maybe" is not true or false`,
+		"compile: {timeout: 30}":                `"30" is not a time such as 30m or 90s`,
+		"compile: [a]":                          "npuctl.yaml:1:10: a list of name: value is wanted here, not a list",
+		"compile: {output: [a]}":                "a text is wanted here, not a list",
+		"soc: {a: b}":                           "a list is wanted here, not a list of name: value",
+		"gears: {a: b}":                         "a list of gears is wanted",
+		"bench: {rate: x}":                      `"x" is not a number`,
+		"- a":                                   "npuctl.yaml:1:1: a list of name: value is wanted here",
+		"a: [":                                  "npuctl.yaml: line",
+		"compile: {static: true}\ngears: [1,2]": "npuctl.yaml:2:1: gears and compile.static exclude each other",
+		"bench: {rate: 1, concurrency: 2}":      "rate and concurrency exclude each other",
+		"model: {batch: -1}":                    "batch is at least 1",
+		"\tx":                                   "npuctl.yaml: ",
+	} {
+		_, err := Parse([]byte(text), "npuctl.yaml")
+		if fault.FamilyOf(err) != fault.Input || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Aliases of aliases may not blow up.
+func TestParseBoundsAliases(t *testing.T) {
+	text := "gears:\n  - &a [1,1,1,1,1,1,1,1,1,1]\n"
+	for range 40 {
+		text += "  - [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
+	}
+	if _, err := Parse([]byte(text), "npuctl.yaml"); err == nil {
+		t.Error("lists of lists of lists are taken for gears")
+	}
+}
+
+func TestFind(t *testing.T) {
+	folder := t.TempDir()
+	if p, err := Find(folder); p != nil || err != nil {
+		t.Errorf("%v, %v", p, err)
+	}
+	path := filepath.Join(folder, FileName)
+	if err := os.WriteFile(path, []byte("model: m.onnx"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Find(folder)
+	if err != nil || p.ModelPath() != filepath.Join(folder, "m.onnx") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if err := os.Truncate(path, maxFile+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Find(folder); fault.FamilyOf(err) != fault.Input {
+		t.Errorf("a file too large: %v", err)
+	}
+}
+
+// A first file reads back as what it was written from, whatever names the model
+// has, and so does one whose comments are taken away.
+func TestTemplate(t *testing.T) {
+	for name, f := range map[string]Facts{
+		"open dims": {Model: "m.onnx", SoC: "Ascend910B3", Inputs: []gears.Input{
+			{Name: "x", Dims: []gears.Dim{{Open: true, Name: "batch"}, {Size: 3}, {Open: true}}},
+		}, Outputs: []string{"y FLOAT[batch]"}},
+		"fixed":     {Model: "sub dir/m.onnx", Inputs: []gears.Input{{Name: "x", Dims: []gears.Dim{{Size: 3}}}}},
+		"odd names": {Model: "- a: #b\n.onnx", SoC: "x", Inputs: []gears.Input{{Name: "a\nsoc: evil", Dims: []gears.Dim{{Open: true, Name: "b\u2028c: d"}}}}, Outputs: []string{"\x00\r"}},
+		"numbers":   {Model: "1", SoC: "true"},
+	} {
+		text := Template(f)
+		p, err := Parse([]byte(text), "")
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		want := &Project{Model: Model{Path: f.Model}}
+		if f.SoC != "" {
+			want.SoC = []string{f.SoC}
+		}
+		if diff := cmp.Diff(want, p); diff != "" {
+			t.Errorf("%s: -want +got:\n%s\n%s", name, diff, text)
+		}
+	}
+}
+
+// The examples behind the comment signs are of the format.
+func TestTemplateExamplesAreValid(t *testing.T) {
+	text := Template(Facts{Model: "m.onnx", Inputs: []gears.Input{{Name: "x", Dims: []gears.Dim{{Open: true, Name: "batch"}}}}})
+	for _, off := range []string{"# soc:", "# optimize:", "# gears:", "# compile:", "# serve:", "# bench:"} {
+		on := strings.Replace(text, off, strings.TrimPrefix(off, "# "), 1)
+		if on == text {
+			t.Errorf("there is no %q", off)
+		}
+		head, tail, _ := strings.Cut(on, strings.TrimPrefix(off, "# "))
+		lines := strings.SplitAfter(tail, "\n")
+		for i := 1; i < len(lines) && strings.HasPrefix(lines[i], "#   "); i++ {
+			lines[i] = strings.TrimPrefix(lines[i], "# ")
+		}
+		on = head + strings.TrimPrefix(off, "# ") + strings.Join(lines, "")
+		if _, err := Parse([]byte(on), FileName); err != nil {
+			t.Errorf("%s: %v\n%s", off, err, on)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{full, "gears: [[1,2],[3,4]]", "model: &a {path: *a}", "a: [", "? x", "soc: !!binary aGk="} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := Parse(data, "f"); err != nil && fault.FamilyOf(err) != fault.Input {
+			t.Errorf("%q: %v", data, err)
+		}
+	})
+}
