@@ -45,6 +45,8 @@ var chainRules = []struct {
 }{
 	{[]string{"Cast"}, []string{"Cast"}, mergeCasts},
 	{[]string{"Transpose"}, []string{"Transpose"}, mergeTransposes},
+	{[]string{"Transpose"}, []string{"Squeeze"}, squeezeFirst},
+	{[]string{"Pad"}, []string{"Transpose"}, padLast},
 	{[]string{"Unsqueeze"}, []string{"Unsqueeze"}, mergeUnsqueezes},
 	{[]string{"Squeeze"}, []string{"Squeeze"}, mergeSqueezes},
 	{reshapers, reshapers, mergeReshapes},
@@ -121,6 +123,52 @@ func mergeTransposes(s *State, first, then *onnx.Node) bool {
 	return true
 }
 
+// squeezeFirst moves a Squeeze before the Transpose where it then meets a Reshape or
+// its like, with which it becomes one.
+//
+//	before: r = Reshape(x, [1,4,2,3]);  t = Transpose<2,1,0,3>(r);  y = Squeeze(t, [2])
+//	after:  r = Reshape(x, [4,2,3]);    y = Transpose<1,0,2>(r)
+func squeezeFirst(s *State, first, then *onnx.Node) bool {
+	rank, ok := s.rank(first.Input(0))
+	axes, known := s.axesOf(then, rank)
+	if !ok || !known || !onlyUse(first.Output(0)) || first.Output(0).IsOutput() || !onlyUse(first.Input(0)) {
+		return false
+	}
+	before := first.Input(0).Producer()
+	if before == nil || before.Graph() != first.Graph() || before.CanonicalDomain() != "" || !slices.Contains(reshapers, before.OpType) {
+		return false
+	}
+	perm := permutation(first, rank)
+	var gone, kept []int
+	for i, from := range perm {
+		if slices.Contains(axes, i) {
+			gone = append(gone, from)
+		} else {
+			kept = append(kept, from)
+		}
+	}
+	shorter := make([]int64, len(kept))
+	for i, from := range kept {
+		shorter[i] = int64(from)
+		for _, g := range gone {
+			if g < from {
+				shorter[i]--
+			}
+		}
+	}
+	between := first.Output(0)
+	then.OpType, first.OpType = first.OpType, then.OpType
+	then.Name, first.Name = first.Name, then.Name
+	first.ClearAttributes()
+	s.setAxesOf(first, gone)
+	between.Type = nil
+	s.infer.Node(first)
+	then.ClearAttributes()
+	then.SetAttribute(onnx.IntsAttribute("perm", shorter...))
+	then.SetInputs(between)
+	return true
+}
+
 // axesOf gives the axes of a Squeeze or Unsqueeze, normalized for rank: that of
 // its input for the one, of its output for the other.
 func (s *State) axesOf(n *onnx.Node, rank int) (axes []int, ok bool) {
@@ -184,20 +232,25 @@ func keptPositions(positions, taken []int, rank int) []int {
 	return out
 }
 
-// setAxes makes then read past first and gives it the axes, in the form of its opset.
+// setAxes makes then read past first and gives it the axes.
 func (s *State) setAxes(first, then *onnx.Node, axes []int) bool {
+	s.setAxesOf(then, axes)
+	then.SetInput(0, first.Input(0))
+	return true
+}
+
+// setAxesOf gives a Squeeze or Unsqueeze its axes, in the form of its opset.
+func (s *State) setAxesOf(n *onnx.Node, axes []int) {
 	slices.Sort(axes)
 	values := make([]int64, len(axes))
 	for i, a := range axes {
 		values[i] = int64(a)
 	}
-	if then.Opset() < 13 {
-		then.SetAttribute(onnx.IntsAttribute("axes", values...))
-	} else {
-		then.SetInput(1, s.intsConstant(then.Graph(), then.Output(0).Name()+"_axes", values))
+	if n.Opset() < 13 {
+		n.SetAttribute(onnx.IntsAttribute("axes", values...))
+		return
 	}
-	then.SetInput(0, first.Input(0))
-	return true
+	n.SetInput(1, s.intsConstant(n.Graph(), n.Output(0).Name()+"_axes", values))
 }
 
 // mergeReshapes makes one Reshape of two operators that only change the shape,

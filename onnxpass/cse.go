@@ -9,7 +9,6 @@ import (
 
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/schema"
-	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
 // mergeCommonSubexpressions keeps one of several nodes that compute the same.
@@ -21,10 +20,6 @@ import (
 // outputs there are, and attributes, where one left out counts as its default.
 // Nodes that draw random numbers, train, or hold subgraphs are never merged. A
 // node inside a subgraph may be replaced by one of a graph around it.
-//
-// A Cast that widens a half-precision value into a graph output stays apart, too.
-// ONNX Runtime on a CPU computes float16 in float32 and rounds where a Cast leads out
-// of the graph, but not where it leads on; one Cast for both would lose that rounding.
 func mergeCommonSubexpressions(s *State) error {
 	for _, root := range roots(s.model) {
 		mergeIn(s, root, nil)
@@ -65,9 +60,6 @@ func mergeIn(s *State, g *onnx.Graph, outer *expressions) {
 			continue
 		}
 		key = appendExpression(key[:0], n)
-		if s.widensIntoOutput(n) {
-			key = appendText(key, "graph output")
-		}
 		twin := here.find(string(key))
 		if twin == nil {
 			here.nodes[string(key)] = n
@@ -87,15 +79,6 @@ func mergeIn(s *State, g *onnx.Graph, outer *expressions) {
 
 func (s *State) mayMerge(n *onnx.Node) bool {
 	return len(n.Subgraphs()) == 0 && len(n.Inputs()) > 0 && !n.Is("Identity") && !s.isEffectful(n)
-}
-
-// widensIntoOutput says whether a node is a Cast from half precision to a graph output.
-func (s *State) widensIntoOutput(n *onnx.Node) bool {
-	if !n.Is("Cast") || len(n.Output(0).OutputOf()) == 0 {
-		return false
-	}
-	from := s.infer.Of(n.Input(0)).Elem
-	return from == tensor.Float16 || from == tensor.BFloat16
 }
 
 func replaceByTwin(g *onnx.Graph, n, twin *onnx.Node) bool {

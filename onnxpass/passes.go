@@ -30,6 +30,7 @@ func passes() []Pass {
 		{"transposes", "Transposes move behind element-wise operators where they meet others and vanish", sinkTransposes},
 		{"reshape-literals", "a computed Reshape target becomes a literal with 0 and -1", literalReshapes},
 		{"splats", "a large constant of one repeated value becomes a scalar or a ConstantOfShape", shrinkSplats},
+		{"fuse-pad", "zeros that a Pad adds become the padding of the Conv that reads them", fusePads},
 		{"fuse-affine", "BatchNormalization, and arithmetic with per-channel constants, go into the Conv before", fuseAffine},
 		{"fuse-gemm", "MatMul and Add of matrices become Gemm; constants around a Gemm go into it", fuseGemm},
 		{"dead-code", "nodes, initializers, functions and imports that nothing uses go", removeDead},
