@@ -45,6 +45,9 @@ var chainRules = []struct {
 }{
 	{[]string{"Cast"}, []string{"Cast"}, mergeCasts},
 	{[]string{"Transpose"}, []string{"Transpose"}, mergeTransposes},
+	{[]string{"Transpose"}, reshapers, mergeUnitTranspose},
+	{reshapers, []string{"Transpose"}, mergeUnitTranspose},
+	{[]string{"Transpose"}, reshapers, transposeOnes},
 	{[]string{"Transpose"}, []string{"Squeeze"}, squeezeFirst},
 	{[]string{"Pad"}, []string{"Transpose"}, padLast},
 	{[]string{"Unsqueeze"}, []string{"Unsqueeze"}, mergeUnsqueezes},
@@ -119,6 +122,69 @@ func mergeTransposes(s *State, first, then *onnx.Node) bool {
 		perm[i] = int64(a[b[i]])
 	}
 	then.SetInput(0, first.Input(0))
+	then.SetAttribute(onnx.IntsAttribute("perm", perm...))
+	return true
+}
+
+// mergeUnitTranspose: a Transpose that moves nothing but axes of size 1 leaves the
+// elements in their order, as a Reshape does.
+func mergeUnitTranspose(s *State, first, then *onnx.Node) bool {
+	transpose := first
+	if then.Is("Transpose") {
+		transpose = then
+	}
+	dims, ok := s.dims(transpose.Input(0))
+	if !ok || transpose.HasReferences() {
+		return false
+	}
+	last := -1
+	for _, from := range permutation(transpose, len(dims)) {
+		if size, known := dims[from].Known(); known && size == 1 {
+			continue
+		}
+		if from < last {
+			return false
+		}
+		last = from
+	}
+	return mergeReshapes(s, first, then)
+}
+
+// transposeOnes: where a Reshape behind a Transpose does nothing but put axes of size
+// 1 elsewhere, one Transpose does both.
+//
+//	before: t = Transpose<0,2,3,1>(x[1,36,1,172]);  y = Reshape(t, [1,172,36,1])
+//	after:  y = Transpose<0,3,1,2>(x)
+func transposeOnes(s *State, first, then *onnx.Node) bool {
+	in, okIn := s.knownDims(first.Output(0))
+	out, okOut := s.knownDims(then.Output(0))
+	if !okIn || !okOut || len(in) != len(out) {
+		return false
+	}
+	var ones, others []int // the axes that the Transpose reads, in the order in which it gives them
+	for axis, from := range permutation(first, len(in)) {
+		if in[axis] == 1 {
+			ones = append(ones, from)
+		} else {
+			others = append(others, from)
+		}
+	}
+	isOne := func(n int) bool { return n == 1 }
+	if !slices.Equal(slices.DeleteFunc(slices.Clone(in), isOne), slices.DeleteFunc(slices.Clone(out), isOne)) {
+		return false
+	}
+	perm := make([]int64, len(out))
+	for axis, size := range out {
+		next := &others
+		if size == 1 {
+			next = &ones
+		}
+		perm[axis] = int64((*next)[0])
+		*next = (*next)[1:]
+	}
+	then.OpType = "Transpose"
+	then.ClearAttributes()
+	then.SetInputs(first.Input(0))
 	then.SetAttribute(onnx.IntsAttribute("perm", perm...))
 	return true
 }

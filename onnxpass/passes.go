@@ -32,6 +32,7 @@ func passes() []Pass {
 		{"splats", "a large constant of one repeated value becomes a scalar or a ConstantOfShape", shrinkSplats},
 		{"fuse-pad", "zeros that a Pad adds become the padding of the Conv that reads them", fusePads},
 		{"fuse-affine", "BatchNormalization, and arithmetic with per-channel constants, go into the Conv before", fuseAffine},
+		{"fuse-scale", "a constant factor before a Conv goes into its weights", fuseScales},
 		{"fuse-gemm", "MatMul and Add of matrices become Gemm; constants around a Gemm go into it", fuseGemm},
 		{"dead-code", "nodes, initializers, functions and imports that nothing uses go", removeDead},
 	}
@@ -48,6 +49,7 @@ var order = []struct{ first, then, why string }{
 	{"merge-constants", "cse", "equal nodes are found by their inputs, and equal constants are equal inputs"},
 	{"cse", "fold", "what many nodes compute alike is computed, and counted as growth, once"},
 	{"units", "fuse-affine", "a neutral operand is not worth new weights"},
+	{"fuse-affine", "fuse-scale", "between two Convs the first takes the factor, and a shift with it"},
 	{"cse", "dead-code", "merged nodes die"},
 }
 
