@@ -189,6 +189,8 @@ func (v *validator) attributes(op *schema.Operator) {
 		switch {
 		case !ok:
 			v.add(Warning, "%s has no attribute %q in opset %d", op.Name, a.name, v.node.Opset())
+		case a.Kind() == 0 && a.Reference() != "":
+			// Some writers leave the kind to the function's formal attribute.
 		case a.Kind() != AttributeKind(formal.Kind):
 			v.add(Error, "attribute %q is of kind %d, not %d", a.name, a.Kind(), formal.Kind)
 		case a.reference == "":

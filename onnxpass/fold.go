@@ -57,8 +57,10 @@ const (
 	eagerBytes = 64 << 10
 	// splatBytes is the size from which a repeated value is not stored.
 	splatBytes = 1 << 10
-	// foldMemory bounds what computing one result may take.
-	foldMemory = 1 << 30
+	// foldMemory bounds what computing one result may take, beside a few times what it
+	// is computed from: a loop that doubles its state must not take what there is.
+	foldMemory  = 128 << 20
+	timesInputs = 4
 )
 
 // neverFolded lists operators that a compiler for the NPU wants to see.
@@ -229,16 +231,20 @@ func (f *folder) size(v *onnx.Value) (bytes int64, ok bool) {
 // cannot be computed is remembered with the reason.
 func (f *folder) compute(n *onnx.Node) error {
 	inputs := make([]eval.Value, len(n.Inputs()))
+	memory := int64(foldMemory)
 	for i, v := range n.Inputs() {
 		if v == nil {
 			continue
+		}
+		if bytes, ok := f.size(v); ok {
+			memory += timesInputs * bytes
 		}
 		var err error
 		if inputs[i], err = f.value(v); err != nil {
 			return err
 		}
 	}
-	results, err := eval.Fold(f.ctx, n, inputs, f.lookUp, foldMemory)
+	results, err := eval.Fold(f.ctx, n, inputs, f.lookUp, memory)
 	if err != nil {
 		f.keep(n, err)
 		return err

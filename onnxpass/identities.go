@@ -141,8 +141,9 @@ func tilesOnce(s *State, n *onnx.Node) bool {
 	return ok && allEqual(repeats, 1)
 }
 
-func clipsNothing(_ *State, n *onnx.Node) bool {
-	return n.Attribute("min") == nil && n.Attribute("max") == nil && n.Input(1) == nil && n.Input(2) == nil
+// clipsNothing: without bounds those of the type hold, which infinities are beyond.
+func clipsNothing(s *State, n *onnx.Node) bool {
+	return s.infer.Of(n.Input(0)).Elem.IsInteger() && n.Attribute("min") == nil && n.Attribute("max") == nil && n.Input(1) == nil && n.Input(2) == nil
 }
 
 func isUnsigned(s *State, n *onnx.Node) bool {

@@ -120,6 +120,10 @@ func (s *State) broadcastsTo(n *onnx.Node, i int, dims []infer.Dim) bool {
 		}
 		operands = append(operands, other)
 	}
+	// A leading axis of size 1 may be the enlarged operand's alone: without it the rank falls.
+	if !slices.ContainsFunc(operands, func(o []infer.Dim) bool { return len(o) == len(out) }) {
+		return false
+	}
 	for axis, d := range out {
 		given := slices.ContainsFunc(operands, func(o []infer.Dim) bool {
 			k := axis - (len(out) - len(o))

@@ -99,6 +99,10 @@ func exporterOf(m *onnx.Model) exporter {
 
 func openInputs(m *onnx.Model) (out []string) {
 	for _, v := range onnxpass.RealInputs(m) {
+		if v.Type == nil {
+			out = append(out, v.Name()+" (no type)")
+			continue
+		}
 		if _, known := v.Type.Shape.Ints(); v.Type.IsTensor() && !known {
 			out = append(out, v.Name()+" "+v.Type.String())
 		}

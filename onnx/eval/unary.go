@@ -241,9 +241,26 @@ var clipKernels = tensor.Numbers[func(c *Call, d, low, high *tensor.Dense) (*ten
 	Uint8: clipNumbers[uint8], Uint16: clipNumbers[uint16], Uint32: clipNumbers[uint32], Uint64: clipNumbers[uint64],
 }
 
+// largestFloats are the bounds that a Clip of floats has when it names none: an
+// infinity becomes the largest number.
+var largestFloats = map[tensor.Type]float64{
+	tensor.Float16: 65504, tensor.BFloat16: 0x1.fep127, tensor.Float32: math.MaxFloat32, tensor.Float64: math.MaxFloat64,
+}
+
 // clip bounds the elements of d; a bound may be nil. A low bound above the high
 // one gives the high one, NaN stays NaN.
 func (c *Call) clip(d, low, high *tensor.Dense) error {
+	if top, isFloat := largestFloats[d.Type()]; isFloat {
+		for bound, value := range map[**tensor.Dense]float64{&low: -top, &high: top} {
+			if *bound != nil {
+				continue
+			}
+			var err error
+			if *bound, err = c.cast(tensor.Scalar(value), d.Type()); err != nil {
+				return err
+			}
+		}
+	}
 	if low == nil && high == nil {
 		c.Outputs[0] = d
 		return nil

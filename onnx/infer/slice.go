@@ -117,7 +117,7 @@ func (c *call) cutBounds(s cut, n Dim, step int64) (start, end Dim) {
 	if step > 0 {
 		return c.clampUp(s.start, n), c.clampUp(s.end, n)
 	}
-	return c.clampDown(s.start, n), c.clampDown(s.end, n)
+	return c.startDown(s.start, n), c.clampDown(s.end, n)
 }
 
 // farAway is from where on a bound means "all there is": exporters write the
@@ -136,6 +136,22 @@ func (c *call) clampUp(x, n Dim) Dim {
 		return c.positivePart(n.Add(x))
 	}
 	return Unknown()
+}
+
+// startDown is clampDown for a start, which is never before the first element: unlike
+// in Python, a start further back than that takes this one.
+func (c *call) startDown(x, n Dim) Dim {
+	last := n.AddConst(-1)
+	start := c.clampDown(x, n)
+	switch k, isNumber := start.Known(); {
+	case isNumber && k < 0:
+		return Const(0).Min(last)
+	case isNumber || x.Is(-1) || c.isSize(x) || start.Equal(last):
+		return start
+	case start.IsUnknown():
+		return start
+	}
+	return start.Max(Const(0)).Min(last)
 }
 
 func (c *call) clampDown(x, n Dim) Dim {

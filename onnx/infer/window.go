@@ -69,6 +69,9 @@ func (s sliding) positions(k int, in Dim, begin, end int64) Dim {
 	stride := s.strides[k]
 	extent := s.kernel[k].AddConst(-1).MulConst(s.dilation[k]).AddConst(1)
 	span := in.AddConst(begin + end).Sub(extent)
+	if k, ok := span.Known(); ok && k < 0 && !s.ceil {
+		return Const(-1) // which no window is: see windowCount
+	}
 	if !s.ceil {
 		return span.FloorDiv(Const(stride)).AddConst(1)
 	}
