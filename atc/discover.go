@@ -43,17 +43,22 @@ func (e *NotFoundError) Error() string {
 	return "there is no atc on this machine; looked at " + strings.Join(lines, ", ")
 }
 
-// Finder looks for ATC. Only tests set more than Given.
+// Finder looks for ATC. Only tests set more than Given and NoEmulator.
 type Finder struct {
 	// Given is what the user named: the toolkit's folder or the program; nothing
 	// else is looked at then.
 	Given string
+	// NoEmulator passes over emulators, wherever they are.
+	NoEmulator bool
 
 	Getenv func(string) string                  // nil is os.Getenv
 	Which  func(program string) (string, error) // nil is exec.LookPath
 	Home   string                               // "" is the user's home folder
 	Prefix string                               // put before absolute places
 }
+
+// emulatorThere is what stands where an emulator is passed over.
+const emulatorThere = "npuctl's emulator, which is no CANN"
 
 // candidate is a place that may be a toolkit.
 type candidate struct{ root, from string }
@@ -71,6 +76,10 @@ func (f Finder) Find() (Toolkit, error) {
 			continue
 		}
 		t := describe(c.root, program)
+		if f.NoEmulator && t.Emulated {
+			looked = append(looked, Place{c.root, c.from, emulatorThere})
+			continue
+		}
 		t.FoundBy, t.PassedOver = c.from, looked
 		return t, nil
 	}
@@ -82,6 +91,9 @@ func (f Finder) Find() (Toolkit, error) {
 		return Toolkit{}, &NotFoundError{append(looked, Place{"atc", "PATH", "not there"})}
 	}
 	t := describe(rootOf(program), program)
+	if f.NoEmulator && t.Emulated {
+		return Toolkit{}, &NotFoundError{append(looked, Place{program, "PATH", emulatorThere})}
+	}
 	t.FoundBy, t.PassedOver = "PATH", looked
 	return t, nil
 }

@@ -204,3 +204,27 @@ func TestShellCommand(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// An emulator is passed over when CANN alone will do, for one behind it or for none.
+func TestNoEmulator(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("programs are told by their permissions here")
+	}
+	root := t.TempDir()
+	place(t, root, map[string]string{"emu/bin/atc*": "", "emu/" + MarkerFile: "{}", "usr/local/Ascend/cann/bin/atc*": ""})
+	emulator := filepath.Join(root, "emu")
+	f := finder(root, map[string]string{"ASCEND_HOME_PATH": emulator})
+	f.NoEmulator = true
+	kit, err := f.Find()
+	if err != nil || kit.Emulated || kit.Root != filepath.Join(root, "usr/local/Ascend/cann") {
+		t.Errorf("%+v, %v", kit, err)
+	}
+	for name, env := range map[string]map[string]string{"by a variable": {"ASCEND_HOME_PATH": emulator}, "on the PATH": {"PATH": filepath.Join(emulator, "bin")}} {
+		f := finder(filepath.Join(root, "elsewhere"), env)
+		f.NoEmulator = true
+		var missing *NotFoundError
+		if _, err := f.Find(); !errors.As(err, &missing) || !strings.Contains(err.Error(), "npuctl's emulator, which is no CANN") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

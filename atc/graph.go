@@ -205,7 +205,7 @@ func modelNodes(c *checker) (out []Diagnosis) {
 		for i, name := range nested.names {
 			if seen[name]++; seen[name] == 2 {
 				out = append(out, problem("E13009", "model", "--model=%s: two nodes are called %q, which ATC does not take", c.value("model"), name).
-					about(name).with("give every node, and every input, a name of its own; `npuctl optimize` does"))
+					about(name).with("give every node, and every input, a name of its own; `npuctl compile` does, without --no-optimize"))
 			}
 			f, isRefused := refusals[i]
 			if !isRefused || c.mayHavePlugin(nested.nodes[i]) {

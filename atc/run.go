@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -81,8 +82,14 @@ func (r Run) Do(ctx context.Context) (Outcome, error) {
 	group := prepareGroup(cmd)
 	cmd.Cancel = group.interrupt
 	cmd.WaitDelay = grace
+	// The child ends with the thread that starts it, which must not end before.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
+		if limited.Err() != nil && ctx.Err() == nil {
+			return Outcome{ExitCode: -1, TimedOut: true}, fmt.Errorf("%s ran for %s: %w", r.Toolkit.Program, r.Timeout, ErrTimeout)
+		}
 		return Outcome{}, fmt.Errorf("start %s: %w", r.Toolkit.Program, err)
 	}
 	finished := make(chan struct{})

@@ -24,6 +24,7 @@ type processGroup struct {
 // it can be ended, and so that a Ctrl-C reaches us alone.
 func prepareGroup(cmd *exec.Cmd) processGroup {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(cmd.SysProcAttr)
 	return processGroup{cmd, new(time.Time)}
 }
 

@@ -49,12 +49,33 @@ func (s Summary) facts(bytes func(int64) string) []Fact {
 		{"host", choose(s.NeedsHost, strings.TrimSpace("only with "+p.HostOS+" "+p.HostCPU))},
 		{"memory", choose(n.MemoryBytes+n.WeightBytes > 0, fmt.Sprintf("%s to work in, %s of weights", bytes(n.MemoryBytes), bytes(n.WeightBytes)))},
 		{"device", choose(n.Streams+n.Events > 0, fmt.Sprintf("%s, %s", count(n.Streams, "stream"), count(n.Events, "event")))},
-		{"command", s.CommandLine},
+		{"command", shellText(s.CommandLine)},
 	}
 	for _, r := range s.Remarks {
 		facts = append(facts, Fact{"note", r})
 	}
 	return facts
+}
+
+// shellText makes a command line fit for a shell. What the compiler stored is its words
+// with spaces between: an option is taken to begin at each " --", and its value is
+// quoted where it holds what a shell would take for its own.
+func shellText(command string) string {
+	words := strings.Split(command, " --")
+	for i, word := range words {
+		if name, value, ok := strings.Cut(word, "="); ok && i > 0 && !isPlain(value) {
+			words[i] = name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " --")
+}
+
+// isPlain says whether a shell takes a word as it stands.
+func isPlain(word string) bool {
+	return !strings.ContainsFunc(word, func(r rune) bool {
+		isLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !isLetter && !strings.ContainsRune("_-./,:=+@%", r)
+	})
 }
 
 func (s Summary) compiler() string {
@@ -78,46 +99,72 @@ func count(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// signatureTable lists inputs and outputs. Of a file with gears, outputs and bytes are
+// those of the largest.
 func (s Summary) signatureTable(bytes func(int64) string) Table {
-	t := Table{Title: "signature", Header: []string{"", "name", "type", "dims", "format", "bytes"}, Right: []int{5}}
-	add := func(side string, tensors []Tensor) {
+	t := Table{Title: "signature", Header: []string{"", "name", "type", "format", "bytes"}, Right: []int{4}}
+	ofOutputs := ""
+	if s.Gears != nil {
+		t.Header[4] = "bytes (largest gear)"
+		ofOutputs = " (largest gear)"
+	}
+	add := func(side string, tensors []Tensor, mark string) {
 		for _, v := range tensors {
 			size := "open"
 			if v.Bytes > 0 {
 				size = bytes(v.Bytes)
 			}
-			t.Rows = append(t.Rows, []string{side, v.Name, v.DType, dimsText(v), v.Format, size})
+			t.Rows = append(t.Rows, []string{side, nameText(v), v.TypeText() + mark, v.Format, size})
 		}
 	}
-	add("input", s.Inputs)
-	add("output", s.Outputs)
+	add("input", s.Inputs, "")
+	add("output", s.Outputs, ofOutputs)
 	return t
 }
 
-// dimsText writes dims as 1x3x?x224, with the range of open ones where it is known.
-func dimsText(t Tensor) string {
-	if len(t.Dims) == 0 {
-		return "scalar"
+// nameText is the name in the ONNX model, and behind it the compiler's where that is
+// another.
+func nameText(t Tensor) string {
+	node, isMade := strings.CutSuffix(t.Name, ":"+t.Tensor)
+	switch {
+	case t.Tensor == "" || t.Tensor == t.Name:
+		return t.Name
+	case isMade:
+		return fmt.Sprintf("%s (%s)", t.Tensor, node)
+	}
+	return fmt.Sprintf("%s (%s)", t.Tensor, t.Name)
+}
+
+// onnxTypes are the element types that ONNX calls something else than their name here
+// in capitals.
+var onnxTypes = map[string]string{"float32": "FLOAT", "float64": "DOUBLE"}
+
+// TypeText writes element type and dims as ONNX models have theirs written:
+// FLOAT[1,3,224,224]. An open dim is its range, 1..8 or 1.. without an end, or ?.
+func (t Tensor) TypeText() string {
+	element := onnxTypes[t.DType]
+	if element == "" {
+		element = strings.ToUpper(t.DType)
 	}
 	parts := make([]string, len(t.Dims))
 	for i, d := range t.Dims {
-		parts[i] = strconv.FormatInt(d, 10)
-		if d >= 0 {
-			continue
-		}
-		parts[i] = "?"
-		if i < len(t.Ranges) {
+		switch {
+		case d >= 0:
+			parts[i] = strconv.FormatInt(d, 10)
+		case i < len(t.Ranges):
 			parts[i] = rangeText(t.Ranges[i])
+		default:
+			parts[i] = "?"
 		}
 	}
-	return strings.Join(parts, "x")
+	return element + "[" + strings.Join(parts, ",") + "]"
 }
 
 func rangeText(r [2]int64) string {
 	if r[1] < 0 {
-		return fmt.Sprintf("%d~", r[0])
+		return fmt.Sprintf("%d..", r[0])
 	}
-	return fmt.Sprintf("%d~%d", r[0], r[1])
+	return fmt.Sprintf("%d..%d", r[0], r[1])
 }
 
 func (s Summary) gearTable() Table {

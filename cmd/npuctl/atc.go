@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +29,9 @@ func newATCCommand(a *app) *cobra.Command {
 			if before := cmd.ArgsLenAtDash(); before != 0 {
 				return fault.New(fault.Usage, "the arguments of atc stand behind --").With("write npuctl atc --check -- --model=…")
 			}
+			if len(args) > 0 && filepath.Base(args[0]) == "atc" {
+				return fault.New(fault.Usage, "%s stands behind --: only its arguments belong there", args[0]).With("leave it out")
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,6 +44,11 @@ func newATCCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&isCheck, "check", false, "say what is wrong, and run nothing")
 	addATCRunFlags(cmd)
 	return cmd
+}
+
+// isATCFlag says whether atc has a flag of this name.
+func isATCFlag(name string) bool {
+	return slices.ContainsFunc(atc.Flags(), func(f atc.FlagSpec) bool { return f.Name == name })
 }
 
 // atcVerdict is how the verdict of `atc --check` looks in --json.

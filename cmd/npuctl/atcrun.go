@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/compilation"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/terminal"
@@ -20,7 +21,7 @@ func addATCRunFlags(cmd *cobra.Command) {
 // runATC runs an atc command line of the user's.
 func (a *app) runATC(cmd *cobra.Command, args []string) error {
 	line := compilation.CommandLine{
-		Args: args, CANN: cmd.Flag("cann").Value.String(), Emulator: emulatorFolder,
+		Args: args, CANN: cmd.Flag("cann").Value.String(),
 		Version: versionText(), Command: append([]string{"npuctl"}, a.args...),
 	}
 	var err error
@@ -28,10 +29,11 @@ func (a *app) runATC(cmd *cobra.Command, args []string) error {
 		return fault.New(fault.Usage, "--timeout: give a time such as 30m")
 	}
 	if !a.json && !a.quiet {
-		line.Echo = a.stdout // as it comes, not when we end
+		line.Echo = terminal.Cleaned(a.stdout) // as it comes, not when we end
+		line.Found = a.announceATC
 	}
 	say, stop := a.progress()
-	line.Progress = say
+	line.Progress, line.Emulator = say, emulatorFolder(say)
 	result, err := line.Run(cmd.Context())
 	stop()
 	switch {
@@ -51,10 +53,19 @@ func (a *app) runATC(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// announceATC says before a run that it is none of CANN's.
+func (a *app) announceATC(kit atc.Toolkit) {
+	if kit.Emulated {
+		w := labelled{a.out, a.palette()}
+		w.line("emulated", "%s", w.p.Warn("npuctl's emulator compiles, not CANN: the result runs on no NPU"))
+		_ = a.out.Flush() // before what atc prints; a failure shows when the rest is written
+	}
+}
+
 func (a *app) printATCRun(r *compilation.CommandLineResult) {
 	w := labelled{a.out, a.palette()}
-	if r.Emulated {
-		w.line("emulated", "%s", w.p.Warn("npuctl's emulator compiled, not CANN: the result runs on no NPU"))
+	if r.Output != "" {
+		w.line("made", "%s%s", w.p.Bold(terminal.Clean(r.Output)), emulatedMark(r.Emulated))
 	}
 	w.list("note", r.Notes)
 	if r.Record != "" {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/cannemu"
 	"github.com/npuctl/npuctl/internal/compilation"
 	"github.com/npuctl/npuctl/internal/fault"
@@ -74,20 +73,8 @@ func (f *compileFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&j.Timeout, "timeout", 0, "stop atc after this `time`, such as 30m (default never)")
 	completeWords(cmd, "passes", passNames()...)
 	completeWords(cmd, "skip", passNames()...)
-	completeWords(cmd, "precision", precisionModes()...)
+	completeWords(cmd, "precision", compilation.PrecisionModes()...)
 	completeWords(cmd, "input-format", "NCHW", "ND", "NCDHW")
-}
-
-// precisionModes lists the words of both of ATC's options, the newer ones first.
-func precisionModes() (modes []string) {
-	for _, name := range []string{"precision_mode_v2", "precision_mode"} {
-		for _, spec := range atc.Flags() {
-			if spec.Name == name {
-				modes = append(modes, spec.Values...)
-			}
-		}
-	}
-	return modes
 }
 
 func (a *app) compile(cmd *cobra.Command, f *compileFlags, models []string) error {
@@ -96,9 +83,8 @@ func (a *app) compile(cmd *cobra.Command, f *compileFlags, models []string) erro
 		return err
 	}
 	job.Version, job.Command = versionText(), append([]string{"npuctl"}, a.args...)
-	job.Emulator = emulatorFolder
 	say, stop := a.progress()
-	job.Progress = say
+	job.Progress, job.Emulator = say, emulatorFolder(say)
 	result, err := job.Run(cmd.Context())
 	stop()
 	if result != nil {
@@ -142,8 +128,12 @@ func (f *compileFlags) complete(cmd *cobra.Command, models []string) (job compil
 	return job, chosen, err
 }
 
-// emulatorFolder gives the emulator of npuctl's cache, built if need be.
-func emulatorFolder(ctx context.Context) (string, error) {
-	root, _, _, err := cannemu.Find(ctx, "", cannemu.Options{Version: versionText()})
-	return root, err
+// emulatorFolder gives what finds the emulator of npuctl's cache, and builds it if need
+// be: say is told of that, as it takes a while.
+func emulatorFolder(say func(text string)) func(ctx context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		options := cannemu.Options{Version: versionText(), Building: func() { say("building the emulator (once, about 10 s)") }}
+		root, _, _, err := cannemu.Find(ctx, "", options)
+		return root, err
+	}
 }

@@ -28,7 +28,7 @@ func TestCompilationFieldsAreDocumented(t *testing.T) {
 // Flags of npuctl compile and the file npuctl.yaml know the same precision modes and
 // layouts as ATC; completion offers them.
 func TestPrecisionModes(t *testing.T) {
-	modes := strings.Join(precisionModes(), " ")
+	modes := strings.Join(compilation.PrecisionModes(), " ")
 	for _, want := range []string{"fp16 origin", "mixed_float16", "must_keep_origin_dtype"} {
 		if !strings.Contains(modes, want) {
 			t.Errorf("%s is not among %s", want, modes)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -12,10 +13,14 @@ import (
 )
 
 // printCommandLines prints what ATC would be called with, ready for a shell, and
-// nothing else: why it is so goes to standard error.
+// nothing else: what is to be known of it goes to standard error.
 func (a *app) printCommandLines(r *compilation.Result) error {
 	if !a.quiet {
-		labelled{a.err, a.paletteFor(a.err)}.list("chosen", r.Chosen)
+		w := labelled{a.err, a.paletteFor(a.err)}
+		w.list("chosen", r.Chosen)
+		if r.Emulated {
+			w.line("emulated", "%s", w.p.Warn("npuctl's emulator would compile, not CANN: the result would run on no NPU"))
+		}
 	}
 	for _, b := range r.Builds {
 		fmt.Fprintln(a.out, b.CommandLine)
@@ -75,6 +80,7 @@ func (w labelled) build(b *compilation.Build) error {
 		w.line("graph", "%s, %s nodes (%s before)", terminal.Clean(b.Graph), terminal.Count(int64(b.Nodes.After)), terminal.Count(int64(b.Nodes.Before)))
 	}
 	w.line("size", "%s", terminal.Bytes(b.Bytes))
+	w.list("replaced", b.Replaced)
 	w.line("record", "%s", terminal.Clean(b.Record))
 	w.list("note", b.Notes)
 	w.line("time", "%s, of which atc %s%s", seconds(b.Seconds), seconds(b.ATCSeconds), mark)
@@ -92,25 +98,30 @@ func shapesText(b *compilation.Build) string {
 	return terminal.Clean(fmt.Sprintf("%d gears of %s", len(b.Gears.Gears), strings.Join(axes, " and ")))
 }
 
-// portTable lists inputs and outputs as the .om has them.
+// portTable lists inputs and outputs as the .om has them. Of one with gears, outputs
+// and bytes are those of the largest.
 func portTable(b *compilation.Build) terminal.Table {
-	t := terminal.Table{Header: []string{"", "name", "type", "dims", "bytes"}, Right: []int{4}}
-	add := func(side string, tensors []om.Tensor) {
+	t := terminal.Table{Header: []string{"", "name", "type", "bytes"}, Right: []int{3}}
+	ofOutputs := ""
+	if b.Gears != nil {
+		t.Header[3] = "bytes (largest gear)"
+		ofOutputs = " (largest gear)"
+	}
+	add := func(side string, tensors []om.Tensor, mark string) {
 		for _, v := range tensors {
 			name := v.Name
 			if v.Tensor != "" {
 				name = v.Tensor
 			}
-			dims := strings.Trim(strings.ReplaceAll(fmt.Sprint(v.Dims), " ", ","), "[]")
 			size := "open"
 			if v.Bytes > 0 {
 				size = terminal.Bytes(v.Bytes)
 			}
-			t.Rows = append(t.Rows, []string{side, terminal.Clean(name), v.DType, strings.ReplaceAll(dims, "-1", "?"), size})
+			t.Rows = append(t.Rows, []string{side, terminal.Clean(name), terminal.Clean(v.TypeText()) + mark, size})
 		}
 	}
-	add("input", b.Inputs)
-	add("output", b.Outputs)
+	add("input", b.Inputs, "")
+	add("output", b.Outputs, ofOutputs)
 	return t
 }
 
@@ -136,22 +147,41 @@ func (a *app) printFailedBuild(out io.Writer, b *compilation.Build, several bool
 	if len(b.Dynamic) > 0 {
 		printDynamic(out, b.Dynamic)
 	}
-	for _, d := range b.Open {
-		name := ""
-		if d.Name != "" {
-			name = fmt.Sprintf(" (%s)", d.Name)
-		}
-		w.line("open", "%s", terminal.Clean(fmt.Sprintf("%s[%d]%s: fix it with %s", d.Input, d.Dim, name, d.Fix)))
-	}
+	w.open(b.Open)
+	remedy := ""
 	for i, d := range b.Diagnoses {
 		if i > 0 || several { // the error tells the first
+			if d.Remedy == remedy { // once is enough
+				d.Remedy = ""
+			}
 			w.diagnosis(d)
 		}
+		remedy = cmp.Or(d.Remedy, remedy)
 	}
 	label := "log"
 	for _, l := range b.LogLines {
 		w.line(label, "%s", terminal.Shorten(terminal.Clean(l), 200))
 		label = ""
+	}
+}
+
+// open lists the dims of inputs that nothing fixes, those of one name in one line.
+func (w labelled) open(list []compilation.OpenDim) {
+	places := map[string][]string{}
+	for _, d := range list {
+		places[d.Name] = append(places[d.Name], fmt.Sprintf("%s[%d]", d.Input, d.Dim))
+	}
+	for _, d := range list {
+		where := fmt.Sprintf("%s[%d]", d.Input, d.Dim)
+		if d.Name != "" {
+			all := places[d.Name]
+			if len(all) == 0 {
+				continue
+			}
+			delete(places, d.Name)
+			where = fmt.Sprintf("%s (%s)", d.Name, strings.Join(all, ", "))
+		}
+		w.line("open", "%s", terminal.Clean(fmt.Sprintf("%s: fix it with %s", where, d.Fix)))
 	}
 }
 

@@ -60,7 +60,7 @@ func newEmulatorBuildCommand(a *app) *cobra.Command {
 		Args:    takes("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			say, stop := a.progress()
-			say("compiling the emulator")
+			say("building the emulator (about 10 s)")
 			m, err := cannemu.Build(cmd.Context(), args[0], cannemu.Options{Version: versionText()})
 			stop()
 			switch {
@@ -100,7 +100,9 @@ func newEmulatorEnvCommand(a *app) *cobra.Command {
 			say, stop := a.progress()
 			say("looking for the emulator")
 			folder := strings.Join(args, "")
-			root, m, built, err := cannemu.Find(cmd.Context(), folder, cannemu.Options{Version: versionText()})
+			root, m, built, err := cannemu.Find(cmd.Context(), folder, cannemu.Options{
+				Version: versionText(), Building: func() { say("building the emulator (once, about 10 s)") },
+			})
 			stop()
 			switch {
 			case err != nil:

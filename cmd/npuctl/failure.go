@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/terminal"
 )
 
 // failureJSON is how a failure looks in --json.
@@ -41,7 +42,8 @@ func (a *app) report(err error) {
 	if errors.As(err, &t) {
 		return
 	}
-	fmt.Fprintf(a.err, "npuctl: %v\n", err)
+	// It may quote what another program printed.
+	fmt.Fprintf(terminal.Cleaned(a.err), "npuctl: %v\n", err)
 	// A flag that does not parse keeps those behind it from being read.
 	if !a.json && (a.isRunning || !wantsJSON(a.args)) {
 		return
@@ -70,21 +72,21 @@ func (a *app) report(err error) {
 }
 
 // wantsJSON says whether --json stands among arguments that were not all read.
-func wantsJSON(args []string) bool {
+func wantsJSON(args []string) (wants bool) {
 	for _, arg := range args {
 		name, value, hasValue := strings.Cut(arg, "=")
 		switch {
 		case arg == "--":
-			return false
+			return wants
 		case name != "--json":
 		case !hasValue:
-			return true
-		default:
+			wants = true
+		default: // the last one counts, as it does for the parser
 			on, err := strconv.ParseBool(value)
-			return on && err == nil
+			wants = on && err == nil
 		}
 	}
-	return false
+	return wants
 }
 
 // printJSON prints the one object of --json.

@@ -30,6 +30,7 @@ type inferFlags struct {
 	threads        int
 	memory         string
 	output, format string
+	saveInputs     string
 	expect         string
 	rtol, atol     float64
 }
@@ -43,12 +44,15 @@ func newInferCommand(a *app) *cobra.Command {
 			"(elements alone, of the model's type and shape) or .pb (TensorProto), named after\n" +
 			"the input or numbered as ONNX's test data is (input_0.pb); NAME=FILE names the\n" +
 			"input of any file. Characters of names that files cannot bear are written as %2F.\n\n" +
-			"A compiled model, .om, runs on an NPU; of its gears, the one that the inputs have.\n" +
-			"What ran on npuctl's emulator says so.\n\n" +
+			"A compiled model, .om, runs on an NPU; of its gears, the one that the inputs have, or\n" +
+			"that --batch, --dim or --input-shape choose. What npuctl's emulator compiled runs on\n" +
+			"it, and says so.\n\n" +
 			"Exit code 4 means that an output is not as --expect says.",
 		Example: "  npuctl infer model.onnx --inputs data/ -o out/\n" +
 			"  npuctl infer model.onnx --inputs test_data_set_0 --expect test_data_set_0\n" +
-			"  npuctl infer model.onnx --batch 4 --seed 7 --engine ort -o out.npz",
+			"  npuctl infer model.onnx --batch 4 --seed 7 --engine ort -o out.npz\n" +
+			"  npuctl infer model.onnx --batch 1 --save-inputs inputs -o expected\n" +
+			"  npuctl infer model.om --inputs inputs --expect expected --rtol 0.01 --atol 0.01",
 		Args:              takes("MODEL.onnx"),
 		ValidArgsFunction: completeModel,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.infer(cmd, f, args[0]) },
@@ -65,7 +69,8 @@ func newInferCommand(a *app) *cobra.Command {
 	flags.IntVar(&f.threads, "threads", 0, "`cores` to use (default all)")
 	flags.StringVar(&f.memory, "max-memory", "", "how much the built-in interpreter may take for intermediate results (`size`; default 8GiB)")
 	flags.StringVarP(&f.output, "output", "o", "", "`folder`, or .npz file, for the outputs")
-	flags.StringVar(&f.format, "format", "npy", "`form` of the files in the folder: npy, or pb (output_0.pb, as ONNX's test data)")
+	flags.StringVar(&f.saveInputs, "save-inputs", "", "`folder`, or .npz file, for the inputs that were used: for another run on the same")
+	flags.StringVar(&f.format, "format", "npy", "`form` of the files in the folder: npy, or pb (input_0.pb, output_0.pb, as ONNX's test data)")
 	flags.StringVar(&f.expect, "expect", "", "`folder` or file of what the outputs should be; else exit with 4")
 	flags.Float64Var(&f.rtol, "rtol", 0, "relative tolerance of --expect (default by element type)")
 	flags.Float64Var(&f.atol, "atol", 0, "absolute tolerance of --expect, as a share of how large the elements are (default by element type)")
@@ -80,7 +85,7 @@ func (a *app) infer(cmd *cobra.Command, f *inferFlags, model string) error {
 		return err
 	}
 	say, stop := a.progress()
-	job.Progress = say
+	job.Progress, job.Emulator = say, emulatorFolder(say)
 	result, err := job.Run(cmd.Context())
 	stop()
 	switch {
@@ -101,7 +106,7 @@ func (f *inferFlags) job(cmd *cobra.Command, model string) (inference.Job, error
 	j := inference.Job{
 		Model: model, Inputs: f.inputs, Seed: f.seed, Engine: f.engine,
 		EngineOptions: engine.Options{Threads: f.threads, Library: f.library, AscendLibrary: f.ascendLibrary, Device: f.device},
-		Output:        f.output, Format: f.format, Expect: f.expect,
+		Output:        f.output, SaveInputs: f.saveInputs, Format: f.format, Expect: f.expect,
 	}
 	switch {
 	case f.threads < 0:
@@ -114,7 +119,7 @@ func (f *inferFlags) job(cmd *cobra.Command, model string) (inference.Job, error
 	}
 	err := checkNeeds(cmd.Flags(),
 		need{"seed", len(f.inputs) == 0, "it makes random inputs, and --inputs gives others; leave one of them out"},
-		need{"format", !slices.Contains(valuefile.Formats(), f.format) || f.output != "" && !strings.EqualFold(filepath.Ext(f.output), ".npz"), "it is the form of the files in the folder of -o; name a folder there"},
+		need{"format", !slices.Contains(valuefile.Formats(), f.format) || isFolder(f.output) || isFolder(f.saveInputs), "it is the form of the files in the folders of -o and --save-inputs; name a folder there"},
 		need{"rtol", f.expect != "", "it is a tolerance of --expect; add --expect"},
 		need{"atol", f.expect != "", "it is a tolerance of --expect; add --expect"},
 		need{"ort-lib", f.engine == engine.ONNXRuntime, "the library is for ONNX Runtime; add --engine ort"},
@@ -129,16 +134,29 @@ func (f *inferFlags) job(cmd *cobra.Command, model string) (inference.Job, error
 	return j, err
 }
 
+// isFolder says whether values that are written to a path go into a folder.
+func isFolder(path string) bool { return path != "" && !strings.EqualFold(filepath.Ext(path), ".npz") }
+
 func (a *app) printInference(r *inference.Result) error {
 	p := a.palette()
 	w := labelled{a.out, p}
 	w.line("engine", "%s", r.Engine)
+	for _, note := range r.Notes {
+		w.line("note", "%s", p.Warn(terminal.Clean(note)))
+	}
 	if r.Random {
 		sizes := ""
 		if r.Sizes != "" {
 			sizes = ", " + terminal.Clean(r.Sizes)
 		}
-		w.line("inputs", "random, seed %d%s", r.Seed, sizes)
+		w.line("inputs", "%s, seed %d%s", r.Values, r.Seed, sizes)
+	}
+	if r.Gear != "" {
+		how := "--batch, --dim or --input-shape chooses"
+		if !r.Random {
+			how = "as the inputs have it"
+		}
+		w.line("gear", "%s; there are %s (%s)", r.Gear, r.Gears, how)
 	}
 	for i, table := range []terminal.Table{inputTable(r.Inputs), outputTable(r.Outputs), comparisonTable(r.Comparisons, p)} {
 		if len(table.Rows) == 0 && i != 1 {
@@ -148,26 +166,39 @@ func (a *app) printInference(r *inference.Result) error {
 			return err
 		}
 	}
-	w.line("time", "%s to load, %s to run", seconds(r.LoadSeconds), seconds(r.RunSeconds))
+	w.line("time", "%s to load, %s to run%s", seconds(r.LoadSeconds), seconds(r.RunSeconds), emulatedMark(r.Emulated))
 	return nil
 }
 
 func seconds(s float64) string { return terminal.Duration(time.Duration(s * float64(time.Second))) }
 
-func inputTable(inputs []inference.Port) terminal.Table {
+func inputTable(inputs []inference.Input) terminal.Table {
 	t := terminal.Table{Header: []string{"input", "type"}}
+	isSaved := slices.ContainsFunc(inputs, func(in inference.Input) bool { return in.File != "" })
+	if isSaved {
+		t.Header = append(t.Header, "file")
+	}
 	for _, in := range inputs {
-		t.Rows = append(t.Rows, []string{terminal.Clean(in.Name), terminal.Clean(in.Type)})
+		row := []string{terminal.Clean(in.Name), terminal.Clean(in.Type)}
+		if isSaved {
+			row = append(row, terminal.Clean(in.File))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
 func outputTable(outputs []inference.Output) terminal.Table {
 	t := terminal.Table{Header: []string{"output", "type", "min", "mean", "max", "file"}, Right: []int{2, 3, 4}}
+	// A column that is empty most often is there only when it is not.
+	hasOthers := slices.ContainsFunc(outputs, func(o inference.Output) bool { return o.NotFinite > 0 })
+	if hasOthers {
+		t.Header, t.Right = slices.Insert(t.Header, 5, "not finite"), append(t.Right, 5)
+	}
 	for _, o := range outputs {
 		row := []string{terminal.Clean(o.Name), terminal.Clean(o.Type), number(o.Min), number(o.Mean), number(o.Max), terminal.Clean(o.File)}
-		if o.NotFinite > 0 {
-			row[1] += fmt.Sprintf(", %s not finite", terminal.Count(int64(o.NotFinite)))
+		if hasOthers {
+			row = slices.Insert(row, 5, terminal.Count(int64(o.NotFinite)))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -188,8 +219,12 @@ func comparisonTable(list []inference.Comparison, p terminal.Palette) terminal.T
 		if !c.Equal {
 			verdict = p.Bad("no")
 		}
+		cosine, maxAbs := fmt.Sprintf("%.6f", c.Cosine), fmt.Sprintf("%.3g", c.MaxAbs)
+		if c.Finite == 0 { // nothing was measured
+			cosine, maxAbs = "-", "-"
+		}
 		t.Rows = append(t.Rows, []string{
-			terminal.Clean(c.Output), verdict, fmt.Sprintf("%.6f", c.Cosine), fmt.Sprintf("%.3g", c.MaxAbs),
+			terminal.Clean(c.Output), verdict, cosine, maxAbs,
 			fmt.Sprintf("%s of %s", terminal.Count(int64(c.Differing)), terminal.Count(int64(c.Elements))), terminal.Clean(c.Text()),
 		})
 	}

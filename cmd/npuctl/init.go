@@ -39,7 +39,11 @@ func newInitCommand(a *app) *cobra.Command {
 			case a.quiet:
 				return nil
 			}
-			_, err = fmt.Fprintf(a.out, "%s is written; npuctl compile reads it\n", terminal.Clean(path))
+			then := "npuctl compile reads it"
+			if chip == "" {
+				then = "set soc in it (or give --soc), and npuctl compile reads it"
+			}
+			_, err = fmt.Fprintf(a.out, "%s is written; %s\n", terminal.Clean(path), then)
 			return err
 		},
 	}

@@ -115,7 +115,7 @@ func (a *app) optimize(cmd *cobra.Command, f *optimizeFlags, input string) error
 	return a.printOptimization(result)
 }
 
-// goalMissed says what a failed goal found: for people all of it on standard error,
+// goalMissed says what a failed goal found: for people the reasons on standard error,
 // for machines beside the error.
 func (a *app) goalMissed(job optimization.Job, r *optimization.Result, err error) error {
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/npuctl/npuctl/internal/feeds"
 	"github.com/npuctl/npuctl/internal/optimization"
 	"github.com/npuctl/npuctl/internal/terminal"
 	"github.com/npuctl/npuctl/onnxpass"
@@ -25,11 +26,14 @@ func (a *app) printOptimization(r *optimization.Result) error {
 	w := labelled{a.out, p}
 	w.static(r)
 	w.shared(r)
-	w.line("passes", "%s", passText(r.Passes))
+	w.line("changes", "%s", passText(r.Passes))
 	w.kept(r.Kept)
 	w.list("conflicts", r.Conflicts)
 	w.advice(r.Advice)
 	w.check(r.Check)
+	if r.Replaced {
+		w.line("replaced", "%s, which was there before", terminal.Clean(r.Output))
+	}
 	w.line("time", "%s", terminal.Duration(time.Duration(r.Seconds*float64(time.Second))))
 	return nil
 }
@@ -156,18 +160,69 @@ func groupDynamic(list []onnxpass.Dynamic) (groups []dynamicGroup) {
 	return groups
 }
 
-// printDynamic lists all tensors that are not static, below the reason why.
+// reasonsShown is how many reasons a failed --static tells people.
+const reasonsShown = 3
+
+// printDynamic says why tensors are not static: the reasons, each with the first
+// tensor that it concerns, and what may be done about it.
 func printDynamic(out io.Writer, list []onnxpass.Dynamic) {
-	for _, g := range groupDynamic(list) {
-		fmt.Fprintf(out, "%s:\n", terminal.Clean(g.reason))
-		for _, d := range g.tensors {
-			by := ""
-			if d.Node != "" {
-				by = " of " + d.Node
-			}
-			fmt.Fprintf(out, "  %s %s%s\n", terminal.Clean(d.Name), terminal.Clean(d.Type), terminal.Clean(by))
+	groups := groupDynamic(list)
+	slices.SortStableFunc(groups, func(a, b dynamicGroup) int { return cmp.Compare(urgency(a.reason), urgency(b.reason)) })
+	left := 0
+	for i, g := range groups {
+		if i >= reasonsShown {
+			left += len(g.tensors)
+			continue
+		}
+		first := g.tensors[0]
+		by, more := "", ""
+		if first.Node != "" {
+			by = " of " + first.Node
+		}
+		if n := len(g.tensors) - 1; n > 0 {
+			more = fmt.Sprintf(", and %d more (--json lists all)", n)
+		}
+		fmt.Fprintf(out, "%s:\n  %s %s%s%s\n", terminal.Clean(g.reason), terminal.Clean(first.Name), terminal.Clean(first.Type), terminal.Clean(by), more)
+		if advice := adviceOn(g.reason); advice != "" {
+			fmt.Fprintf(out, "  %s\n", advice)
 		}
 	}
+	if left > 0 {
+		fmt.Fprintf(out, "and %d more tensors for %d more reasons (--json lists all)\n", left, len(groups)-reasonsShown)
+	}
+}
+
+// dataDependent says what to do about operators whose result is as long as their data
+// say: no flag makes that known.
+var dataDependent = []struct{ operator, advice string }{
+	{"NonZero", "export a mask and a Where instead of indices, or end the model before it and go on in the host"},
+	{"NonMaxSuppression", "export the model without it (nms=False or the like), and run it in the host on the boxes"},
+	{"Loop", "export with a fixed number of turns, which unrolls it, or make the loop's body the model and turn in the host"},
+	{"Scan", "fix the length of its input with --dim or --input-shape"},
+	{"Compress", "multiply by the mask instead, which keeps the size"},
+	{"Unique", "end the model before it and go on in the host"},
+}
+
+// urgency sorts reasons: first the inputs, which flags fix and much may follow from,
+// then what there is advice on.
+func urgency(reason string) int {
+	switch {
+	case strings.HasPrefix(reason, "the input"):
+		return 0
+	case adviceOn(reason) != "":
+		return 1
+	}
+	return 2
+}
+
+// adviceOn is what to do about a reason; "" when the reason says it itself.
+func adviceOn(reason string) string {
+	for _, d := range dataDependent {
+		if strings.Contains(reason, " "+d.operator+" node ") {
+			return d.advice
+		}
+	}
+	return ""
 }
 
 // passText lists the passes that changed something, those that changed most first.
@@ -181,7 +236,7 @@ func passText(passes []onnxpass.PassChanges) string {
 	if len(parts) == 0 {
 		return "nothing to do"
 	}
-	return strings.Join(parts, ", ")
+	return "by pass: " + strings.Join(parts, ", ")
 }
 
 // kept says which nodes of constant inputs were not folded, a line for each reason.
@@ -215,6 +270,35 @@ func (w labelled) advice(list []optimization.Advice) {
 	}
 }
 
+// setsText says how many sets of inputs were compared, and of which sorts.
+func setsText(c *optimization.Check) string {
+	edge := 0
+	for _, s := range c.Sets {
+		if slices.Contains(feeds.EdgeNames(), s.Values) {
+			edge++
+		}
+	}
+	var sorts []string
+	if random := c.Inputs - edge; random > 0 {
+		sorts = append(sorts, fmt.Sprintf("%d random", random))
+	}
+	if edge > 0 {
+		sorts = append(sorts, fmt.Sprintf("%d of edge values", edge))
+	}
+	text := strings.Join(sorts, ", ")
+	if refused := c.Tried - c.Inputs; refused > 0 {
+		verb := "were"
+		if refused == 1 {
+			verb = "was"
+		}
+		text += fmt.Sprintf("; %d more %s refused by the original", refused, verb)
+	}
+	if c.Inputs == 1 {
+		return fmt.Sprintf("the one set (%s)", text)
+	}
+	return fmt.Sprintf("all %d sets (%s)", c.Inputs, text)
+}
+
 // check says what the comparison with the original came to.
 func (w labelled) check(c *optimization.Check) {
 	if c == nil {
@@ -224,7 +308,7 @@ func (w labelled) check(c *optimization.Check) {
 	if !c.Independent {
 		judge = "the " + judge
 	}
-	w.line("check", "%s on %d of %d sets of inputs, judged by %s", w.p.Good("equal"), c.Inputs, c.Tried, judge)
+	w.line("check", "%s on %s, judged by %s", w.p.Good("equal"), setsText(c), judge)
 	worst, name, byShape := 0.0, "", 0
 	for _, o := range c.Outputs {
 		if o.MaxAbs > worst {

@@ -128,7 +128,7 @@ func newRootCommand(a *app) *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print one JSON object on standard output, and only that")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print nothing but errors")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colour, even on a terminal")
-	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newValidateCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
+	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newConfigCommand(a), newValidateCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
 	root.AddCommand(newVersionCommand(a))
 	return root
 }
@@ -175,7 +175,11 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, help string) error 
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-	if near := suggest.Nearest(e.GetSpecifiedName(), names); near != "" {
+	near := suggest.Nearest(e.GetSpecifiedName(), names)
+	switch {
+	case cmd.Name() == "atc" && isATCFlag(e.GetSpecifiedName()):
+		help = fmt.Sprintf("the arguments of atc stand behind --: npuctl atc -- --%s=…", e.GetSpecifiedName())
+	case near != "":
 		help = fmt.Sprintf("did you mean --%s?", near)
 	}
 	return fault.New(fault.Usage, "there is no flag --%s", e.GetSpecifiedName()).With("%s", help)
@@ -184,7 +188,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError, help string) error 
 // wants says what a flag of each of pflag's types takes.
 var wants = map[string]string{
 	"bool": "true or false, or nothing", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative",
-	"float64": "a number", "string": "a value", "stringArray": "a value", "stringSlice": "a list of names between commas",
+	"duration": "a time with its unit, such as 30m or 90s", "float64": "a number", "string": "a value", "stringArray": "a value", "stringSlice": "a list of names between commas",
 }
 
 // wanted says what a flag takes.

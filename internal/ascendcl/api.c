@@ -18,6 +18,8 @@ enum {
   DEVICE_TO_HOST = 2,
   DEVICE_TO_DEVICE = 3,
   FORMAT_ND = 2,
+  NOT_YET = 507046,    // ACL_ERROR_RT_STREAM_SYNC_TIMEOUT
+  LOOK_UP_EVERY = 50,  // milliseconds
 };
 
 static char *message(const char *format, const char *what) {
@@ -323,6 +325,24 @@ static bool read_outputs(acl_model *model, int gear, dataset *d, acl_array *outp
   return true;
 }
 
+// wait waits for the stream, and now and then looks whether somebody wants to give up.
+static bool wait(acl_model *model, acl_failure *failure) {
+  for (;;) {
+    int code = model->library->aclrtSynchronizeStreamWithTimeout(model->stream, LOOK_UP_EVERY);
+    if (code == SUCCESS) return true;
+    if (code != NOT_YET) return note(model->library, failure, code, "aclrtSynchronizeStream");
+    model->library->aclGetRecentErrMsg();  // that it takes longer is no failure
+    if (__atomic_load_n(&model->stop, __ATOMIC_ACQUIRE)) {
+      model->abandoned = true;
+      failure->code = 0;
+      failure->call = "aclrtSynchronizeStream";
+      return false;
+    }
+  }
+}
+
+void acl_model_stop(acl_model *model) { __atomic_store_n(&model->stop, 1, __ATOMIC_RELEASE); }
+
 static bool run(acl_model *model, int gear, const acl_dims *gear_dims, size_t hidden, const acl_array *inputs, acl_array *outputs,
                 dataset *in, dataset *out, acl_failure *failure) {
   const acl_library *library = model->library;
@@ -335,7 +355,7 @@ static bool run(acl_model *model, int gear, const acl_dims *gear_dims, size_t hi
     TRY(aclmdlExecute, model->id, in->set, out->set);
   } else {
     TRY(aclmdlExecuteAsync, model->id, in->set, out->set, model->stream);
-    TRY(aclrtSynchronizeStream, model->stream);
+    if (!wait(model, failure)) return false;
   }
   return read_outputs(model, gear, out, outputs, failure);
 }

@@ -34,6 +34,7 @@ _Static_assert(sizeof(acl_dims) == 1160, "aclmdlIODims");
   f(int, aclrtCreateStream, (void **stream))                                                      \
   f(int, aclrtDestroyStream, (void *stream))                                                      \
   f(int, aclrtSynchronizeStream, (void *stream))                                                  \
+  f(int, aclrtSynchronizeStreamWithTimeout, (void *stream, int32_t milliseconds))                 \
   f(int, aclrtMalloc, (void **memory, size_t bytes, int policy))                                  \
   f(int, aclrtFree, (void *memory))                                                               \
   f(int, aclrtMemcpy, (void *to, size_t most, const void *from, size_t bytes, int kind))          \
@@ -123,6 +124,8 @@ typedef struct {
   const acl_device *device;
   uint32_t id;
   bool loaded;
+  bool abandoned;  // a run was given up while the device had not ended it
+  int stop;        // set from another thread, to give the run up
   void *description, *stream;
   size_t input_count, output_count;
   acl_port *inputs, *outputs;
@@ -145,8 +148,11 @@ typedef struct {
 // acl_model_run copies the inputs to the device, runs, and says which dims the outputs
 // have. What they hold is fetched by acl_model_fetch, or dropped by the next run.
 // `inputs` has an array for every input of the model; that of the hidden one, which
-// takes the gear, is empty.
+// takes the gear, is empty. A run that acl_model_stop asks to be given up ends with the
+// code 0; the model then is of no more use, and what it holds is not given back, since
+// the device may still write to it.
 bool acl_model_run(acl_model *model, int gear, const acl_dims *gear_dims, size_t hidden, const acl_array *inputs, acl_array *outputs, acl_failure *failure);
+void acl_model_stop(acl_model *model);
 bool acl_model_fetch(acl_model *model, size_t output, void *to, size_t bytes, acl_failure *failure);
 
 #endif

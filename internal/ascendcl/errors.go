@@ -73,3 +73,7 @@ var codeNames = map[int]string{
 // should be taken out of service. Codes below are a caller's mistakes (1xxxxx) and
 // shortages (2xxxxx).
 func (e *Error) Device() bool { return e.Code >= 300000 }
+
+// Shortage says whether the device lacks something that others may have taken, or that
+// this user may not have.
+func (e *Error) Shortage() bool { return e.Code >= 200000 && e.Code < 300000 }

@@ -98,6 +98,10 @@ func (m *Model) Close() error {
 	if m.model == nil {
 		return nil
 	}
+	if m.model.abandoned {
+		// Device and runtime stay open with it: to close them would wait for the device.
+		return nil
+	}
 	C.acl_model_close(m.model)
 	C.free(unsafe.Pointer(m.model))
 	m.model = nil
@@ -106,8 +110,9 @@ func (m *Model) Close() error {
 }
 
 // Run computes all outputs from all inputs, in the model's order. With a gear, inputs
-// must have that gear's sizes; see [Gear]. A run that has begun cannot be stopped: when
-// ctx ends meanwhile, Run waits for the device and then fails.
+// must have that gear's sizes; see [Gear]. When ctx ends, the run is given up: the device
+// may still be at it, so the model cannot run again, and what it holds on the device is
+// given back by the end of the process only. A model of open shape cannot be given up.
 func (m *Model) Run(ctx context.Context, inputs []*tensor.Dense, gear Gear) ([]*tensor.Dense, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,15 +122,26 @@ func (m *Model) Run(ctx context.Context, inputs []*tensor.Dense, gear Gear) ([]*
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("run: %w", context.Cause(ctx))
 	}
+	if m.model.abandoned {
+		return nil, errors.New("run: an earlier run of the model was given up")
+	}
 	if err := m.suits(inputs, gear); err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
+	over := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		C.acl_model_stop(m.model)
+		close(over)
+	})
 	outputs, err := m.run(inputs, gear)
-	if err != nil {
-		return nil, fmt.Errorf("run: %w", err)
+	if !forget() {
+		<-over // nobody may touch the model's memory once Run has returned
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("run: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run: %w", err)
 	}
 	return outputs, nil
 }

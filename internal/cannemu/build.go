@@ -46,6 +46,8 @@ type Options struct {
 	// CC and CXX are the compilers, as commands that may carry arguments; "" is $CC and
 	// $CXX, else gcc or cc, and g++ or c++. A cross compiler makes libraries for its target.
 	CC, CXX string
+	// Building is called, when set, before [Find] builds: that takes a while.
+	Building func()
 	// Getenv is os.Getenv but in tests.
 	Getenv func(string) string
 
@@ -99,6 +101,9 @@ func Build(ctx context.Context, dir string, o Options) (*Marker, error) {
 		return nil, fault.New(fault.Missing, "make the folder of the emulator: %w", err)
 	}
 	work, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+"-")
+	if err != nil { // a folder that is there may be writable where that around it is not
+		work, err = os.MkdirTemp(dir, ".work-")
+	}
 	if err != nil {
 		return nil, fault.New(fault.Missing, "make a folder beside the emulator's: %w", err)
 	}
@@ -388,21 +393,51 @@ func machineName(arch string) string {
 	return arch
 }
 
-// place puts the finished folder where it belongs. One that another process has put
-// there meanwhile makes way: both are as good.
+// place puts the finished folder where it belongs. One that is there already stays the
+// same folder, which may be somebody's working directory, and gets new contents; the
+// marker, by which an emulator is known, goes first and comes last.
 func (b *builder) place() error {
-	old := filepath.Join(b.work, "old")
-	for range 10 {
-		err := os.Rename(b.root, b.final)
+	var err error
+	for range 10 { // another process may be at the same
+		// A rename would put a new folder into the place of an empty one, too.
+		if _, statErr := os.Stat(b.final); statErr == nil {
+			err = b.fill()
+		} else {
+			err = os.Rename(b.root, b.final)
+		}
 		if err == nil {
 			return nil
 		}
-		if moveErr := os.Rename(b.final, old); moveErr != nil && !errors.Is(moveErr, fs.ErrNotExist) {
-			return fault.New(fault.Missing, "put the emulator in its place: %w", errors.Join(err, moveErr))
-		}
-		if err := os.RemoveAll(old); err != nil {
-			return fault.New(fault.Missing, "remove the emulator that was there: %w", err)
+	}
+	return fault.New(fault.Missing, "put the emulator in its place: %w", err)
+}
+
+// fill moves what was made into the folder that is there, in place of what it held.
+func (b *builder) fill() error {
+	made, err := os.ReadDir(b.root)
+	if err != nil {
+		return err
+	}
+	old, err := os.MkdirTemp(b.work, "old-")
+	if err != nil {
+		return err
+	}
+	names := []string{MarkerFile}
+	for _, e := range made {
+		if e.Name() != MarkerFile {
+			names = append(names, e.Name())
 		}
 	}
-	return fault.New(fault.Missing, "put the emulator in its place: %s is taken again and again", b.final)
+	for _, name := range names {
+		if err := os.Rename(filepath.Join(b.final, name), filepath.Join(old, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, name := range slices.Backward(names) {
+		err := os.Rename(filepath.Join(b.root, name), filepath.Join(b.final, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // moved by a try before
+			return err
+		}
+	}
+	return nil
 }

@@ -113,6 +113,37 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// A folder that is there, such as the one a shell stands in, stays the same folder.
+func TestBuildFillsTheFolder(t *testing.T) {
+	o := stub(t)
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "here")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, version := range []string{"v1", "v2"} { // empty, and an emulator
+		o.Version = version
+		if _, err := Build(context.Background(), ".", o); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Stat(".")
+		if err != nil || !os.SameFile(before, after) {
+			t.Fatalf("%s: the working directory is another one: %v", version, err)
+		}
+		if m, err := ReadMarker(dir); err != nil || m.Version != version || !isWhole(dir, m) {
+			t.Errorf("%s: %+v, %v", version, m, err)
+		}
+	}
+	if entries, _ := os.ReadDir(parent); len(entries) != 1 {
+		t.Errorf("left beside it: %v", entries)
+	}
+}
+
 // Without a C++ compiler, what needs one is left out, and that is said.
 func TestBuildWithoutCPlusPlus(t *testing.T) {
 	o := stub(t)

@@ -36,6 +36,9 @@ func Find(ctx context.Context, dir string, o Options) (root string, marker *Mark
 	if m, err := ReadMarker(dir); err == nil && m.Sources == hash && isWhole(dir, m) && m.Interpreter[0] == o.Program {
 		return dir, m, false, nil
 	}
+	if o.Building != nil {
+		o.Building()
+	}
 	marker, err = Build(ctx, dir, o)
 	return dir, marker, true, err
 }
@@ -63,7 +66,8 @@ func cacheFolder(o Options) (string, error) {
 	if root == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			return "", fault.New(fault.Missing, "find the cache folder: %w", err).With("name a folder: npuctl emulator env DIR")
+			return "", fault.New(fault.Missing, "there is no folder for npuctl's cache: neither HOME nor XDG_CACHE_HOME is set").
+				With("set %s to a folder, or HOME or XDG_CACHE_HOME, or name one: npuctl emulator env DIR", CacheVariable)
 		}
 		root = filepath.Join(cache, "npuctl")
 	}

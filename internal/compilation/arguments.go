@@ -1,6 +1,7 @@
 package compilation
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/suggest"
 )
 
 // argument is an option of ATC's command line.
@@ -74,13 +76,59 @@ func (b *build) arguments(model, output string) (arguments, error) {
 	return list, nil
 }
 
+// The options of a precision mode, the newer one first.
+var precisionOptions = [...]string{"precision_mode_v2", "precision_mode"}
+
+// precisionWords are the words that an option takes.
+func precisionWords(option string) []string {
+	for _, f := range atc.Flags() {
+		if f.Name == option {
+			return f.Values
+		}
+	}
+	return nil
+}
+
+// PrecisionModes lists the words of --precision: those of both options.
+func PrecisionModes() (modes []string) {
+	for _, option := range precisionOptions {
+		for _, word := range precisionWords(option) {
+			if !slices.Contains(modes, word) {
+				modes = append(modes, word)
+			}
+		}
+	}
+	return modes
+}
+
+// otherNames are what other tools call some of the modes.
+var otherNames = map[string]string{
+	"float16": "fp16", "half": "fp16", "f16": "fp16", "fp32": "force_fp32", "float32": "force_fp32", "float": "force_fp32", "original": "origin",
+	"mixed": "mixed_float16", "amp": "mixed_float16", "mixed_fp16": "mixed_float16", "mixed_bf16": "mixed_bfloat16",
+}
+
+// checkPrecision refuses a mode that there is not, with the words of the flag.
+func checkPrecision(mode string) error {
+	modes := PrecisionModes()
+	if mode == "" || slices.Contains(modes, mode) {
+		return nil
+	}
+	near := otherNames[strings.ToLower(mode)]
+	if near == "" {
+		near = suggest.Nearest(mode, modes)
+	}
+	remedy := "it takes " + strings.Join(modes, ", ")
+	if near != "" {
+		remedy = fmt.Sprintf("did you mean %s? %s", near, remedy)
+	}
+	return fault.New(fault.Usage, "--precision %s: there is no such mode", mode).With("%s", remedy)
+}
+
 // setPrecision sets the option of a precision mode: the newer one where it has the word.
 func setPrecision(o *atc.Options, mode string) {
-	for _, f := range atc.Flags() {
-		if f.Name == "precision_mode_v2" && slices.Contains(f.Values, mode) {
-			o.PrecisionModeV2 = mode
-			return
-		}
+	if slices.Contains(precisionWords(precisionOptions[0]), mode) {
+		o.PrecisionModeV2 = mode
+		return
 	}
 	o.PrecisionMode = mode
 }
@@ -139,6 +187,9 @@ func plainName(s string) string {
 func parseExtra(given []string) (list arguments, err error) {
 	for _, text := range given {
 		word := "--" + strings.TrimLeft(text, "-")
+		if name, _, _ := strings.Cut(word, "="); name == "--help" || name == "--h" {
+			return nil, fault.New(fault.Usage, "--atc-arg %s: it would compile nothing", text).With("npuctl atc -- --help prints ATC's help")
+		}
 		line, problems := atc.Parse([]string{word})
 		if len(problems) > 0 {
 			return nil, fault.New(fault.Usage, "--atc-arg %s: %s", text, problems[0].Message).With("%s", problems[0].Remedy)
@@ -190,7 +241,19 @@ func (j Job) cacheFolder() string {
 	}
 	folder, err := os.UserCacheDir()
 	if err != nil {
-		folder = os.TempDir()
+		return "" // which findCache has refused
 	}
 	return filepath.Join(folder, "npuctl")
+}
+
+// cacheRemedy is what to do when the cache cannot be used.
+const cacheRemedy = "set " + cacheVariable + " to a folder that can be written, or HOME or XDG_CACHE_HOME"
+
+// findCache makes sure that there is a cache: a folder that others share is none, as
+// ATC runs what it finds there.
+func (j Job) findCache() error {
+	if j.cacheFolder() != "" {
+		return nil
+	}
+	return fault.New(fault.Missing, "there is no folder for npuctl's cache: neither HOME nor XDG_CACHE_HOME is set").With(cacheRemedy)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/npuctl/npuctl/atc"
@@ -20,8 +22,7 @@ import (
 type build struct {
 	job     Job
 	find    func() (atc.Toolkit, error)
-	toolkit atc.Toolkit   // once found
-	waited  time.Duration // until it was: the emulator may have been compiled
+	toolkit atc.Toolkit // once found
 	chip    soc.Chip
 	model   string
 	target  string // path of the result without .om
@@ -54,7 +55,7 @@ func (b *build) run(ctx context.Context) error {
 		b.note(b.chip.Name + ": " + b.chip.Caution)
 	}
 	err := b.steps(ctx)
-	b.result.Seconds = (time.Since(start) - b.waited).Seconds()
+	b.result.Seconds = time.Since(start).Seconds()
 	if err != nil {
 		b.result.Status, b.result.Error = Failed, err.Error()
 	}
@@ -70,6 +71,11 @@ func (b *build) steps(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
+	for _, out := range b.outputs() {
+		if err := b.keepsInputs(out, sideFiles(m)); err != nil {
+			return err
+		}
+	}
 	b.origins = originsOf(m)
 	if err := onnxpass.Specialize(m, b.job.Sizes); err != nil {
 		return err
@@ -78,24 +84,22 @@ func (b *build) steps(ctx context.Context) error {
 		return err
 	}
 	b.job.say("looking for atc")
-	asked := time.Now()
 	if b.toolkit, err = b.find(); err != nil {
 		return err
 	}
-	b.waited = time.Since(asked)
 	b.result.Emulated = b.toolkit.Emulated
 	if b.list, err = b.arguments(b.graphPath(), b.target); err != nil {
 		return err
 	}
 	b.result.Arguments = b.list.words()
 	b.result.CommandLine = atc.ShellCommand(b.toolkit.Program, b.result.Arguments)
-	if b.job.DryRun {
-		b.result.Status = Planned
-		return nil
-	}
 	b.say("hashing")
 	if err := b.identify(m, b.list); err != nil {
 		return err
+	}
+	if b.job.DryRun {
+		b.result.Status = Planned
+		return b.rehearse(ctx, m)
 	}
 	if !b.job.Force && b.isUnchanged() {
 		b.result.Status = Unchanged
@@ -119,14 +123,14 @@ func (b *build) graphPath() string {
 	if b.job.NoOptimize {
 		return b.model
 	}
-	return b.target + ".opt.onnx"
+	return b.target + graphSuffix
 }
 
 // make builds in a folder of its own, which is gone afterwards whatever happens.
 func (b *build) make(ctx context.Context, m *onnx.Model) (err error) {
 	parent := filepath.Dir(b.target)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return fault.New(fault.Missing, "make the folder of the result: %w", err)
+		return fault.New(fault.Missing, "make the folder of the result: %w", err).With("name a place that can be written with -o")
 	}
 	if b.folder, err = b.workFolder(parent); err != nil {
 		return err
@@ -158,6 +162,20 @@ func (b *build) make(ctx context.Context, m *onnx.Model) (err error) {
 	return b.finish(ctx, made, graph)
 }
 
+// rehearse goes through a build up to where ATC would start, in a folder that nobody
+// sees, so that a dry run finds the mistakes that the real one would.
+func (b *build) rehearse(ctx context.Context, m *onnx.Model) (err error) {
+	if b.folder, err = os.MkdirTemp("", buildPattern); err != nil {
+		return fault.New(fault.Missing, "make a folder to try in: %w", err).With("set TMPDIR to a folder that can be written")
+	}
+	defer func() { err = errors.Join(err, removeAll(b.folder)) }()
+	graph, err := b.prepareGraph(ctx, m)
+	if err != nil {
+		return err
+	}
+	return b.check(ctx, b.list.absolute().with("model", graph).with("output", b.atcName()))
+}
+
 // prepareGraph gives the path of the graph for ATC, as seen from the build's folder.
 func (b *build) prepareGraph(ctx context.Context, m *onnx.Model) (string, error) {
 	if b.job.NoOptimize {
@@ -173,7 +191,7 @@ func (b *build) prepareGraph(ctx context.Context, m *onnx.Model) (string, error)
 		return "", err
 	}
 	b.origins.nameNodes(m)
-	name := b.atcName() + ".opt.onnx"
+	name := b.atcName() + graphSuffix
 	return name, b.saveGraph(m, filepath.Join(b.folder, name))
 }
 
@@ -190,11 +208,26 @@ func (b *build) check(ctx context.Context, list arguments) error {
 		return nil
 	}
 	b.result.Diagnoses = verdict.Diagnoses
+	for i := range verdict.Diagnoses {
+		b.origins.explain(&verdict.Diagnoses[i])
+		b.nameModel(&verdict.Diagnoses[i], list)
+	}
 	first := verdict.Diagnoses[0]
-	b.origins.explain(&first)
 	family := fault.Usage
 	if len(first.Names) > 0 && first.Names[0] == "--model" {
 		family = fault.Input // it is not the options
 	}
 	return fault.New(family, "%s: atc would refuse this (%s): %s", b.model, first.Code, first.Message).With("%s", first.Remedy)
+}
+
+// nameModel names the user's model in a diagnosis of a graph that is not written yet,
+// and most often never will be.
+func (b *build) nameModel(d *atc.Diagnosis, list arguments) {
+	i := slices.IndexFunc(list, func(a argument) bool { return a.name == "model" })
+	if b.job.NoOptimize || i < 0 {
+		return
+	}
+	name := filepath.Base(b.model)
+	d.Message = strings.TrimPrefix(d.Message, list[i].String()+": ")
+	d.Message, d.Remedy = strings.ReplaceAll(d.Message, list[i].value, name), strings.ReplaceAll(d.Remedy, list[i].value, name)
 }

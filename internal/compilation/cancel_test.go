@@ -26,7 +26,7 @@ func TestCancelAtAnyMoment(t *testing.T) {
 	mark := "NPUCTL_TEST_MARK=" + w.folder
 	t.Setenv("NPUCTL_TEST_MARK", w.folder)
 	w.job.Sizes, w.job.Force = sizes(pictures), true
-	results := []string{"net.om", "net.om.json", "net.opt.onnx"}
+	results := []string{"net.om", "net.om.json", "net.om.onnx"}
 
 	whole := time.Hour
 	for range 4 { // the first has to read everything from disk, and others run here

@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/modelfile"
-	"github.com/npuctl/npuctl/om"
 )
 
 // CommandLine is an ATC command line of the user's, to be run as it stands: in the
@@ -31,6 +28,8 @@ type CommandLine struct {
 	Version  string
 	Command  []string
 	Progress func(text string)
+	// Found is told, when set, which ATC will run, before it does.
+	Found func(atc.Toolkit)
 	// Echo gets what ATC prints, as it comes.
 	Echo io.Writer
 }
@@ -74,6 +73,9 @@ func (c CommandLine) Run(ctx context.Context) (*CommandLineResult, error) {
 		return r, err
 	}
 	r.Toolkit, r.Emulated, r.CommandLine = &b.toolkit, b.toolkit.Emulated, atc.ShellCommand(b.toolkit.Program, c.Args)
+	if c.Found != nil {
+		c.Found(b.toolkit)
+	}
 	err = c.run(ctx, b, r)
 	r.LogFolder, r.Seconds = b.result.LogFolder, time.Since(start).Seconds()
 	return r, err
@@ -86,7 +88,7 @@ func (c CommandLine) advise(ctx context.Context, r *CommandLineResult) error {
 		return err
 	}
 	for _, d := range append(strict.Diagnoses, strict.Notes...) {
-		r.Notes = append(r.Notes, d.String())
+		r.Notes = append(r.Notes, strings.TrimPrefix(d.String(), "note: ")) // the label says so
 	}
 	return nil
 }
@@ -94,6 +96,9 @@ func (c CommandLine) advise(ctx context.Context, r *CommandLineResult) error {
 // build makes what the steps of a build need, of a command line that is not ours.
 func (c CommandLine) build(ctx context.Context) (*build, error) {
 	j := Job{CANN: c.CANN, Emulator: c.Emulator, Timeout: c.Timeout, Cache: c.Cache, Version: c.Version, Command: c.Command, Progress: c.Progress}
+	if err := j.findCache(); err != nil {
+		return nil, err
+	}
 	kit, err := j.toolkit(ctx)
 	if err != nil {
 		return nil, err
@@ -108,11 +113,21 @@ func (c CommandLine) build(ctx context.Context) (*build, error) {
 	return b, nil
 }
 
-func (c CommandLine) run(ctx context.Context, b *build, r *CommandLineResult) error {
+func (c CommandLine) run(ctx context.Context, b *build, r *CommandLineResult) (err error) {
 	logs, err := b.logFolder()
 	if err != nil {
 		return err
 	}
+	before, err := b.setAside()
+	if err != nil {
+		return err
+	}
+	isDone := false
+	defer func() { // also of a panic
+		if !isDone {
+			err = errors.Join(err, before.restore())
+		}
+	}()
 	b.result.LogFolder = logs
 	outcome, err := atc.Run{
 		Toolkit: b.toolkit, Args: c.Args, LogFolder: logs, Timeout: c.Timeout, Echo: c.Echo,
@@ -129,9 +144,19 @@ func (c CommandLine) run(ctx context.Context, b *build, r *CommandLineResult) er
 	}
 	r.ExitCode = outcome.ExitCode
 	log := atc.ReadLog(outcome.Stdout + "\n" + outcome.Stderr)
-	if outcome.ExitCode != 0 || log.Failed {
+	if outcome.ExitCode != 0 || log.Failed || b.makesModel() && !log.Succeeded {
 		return c.explain(b, r, outcome, log)
 	}
+	if b.makesModel() {
+		made, err := b.verifyCommandLine()
+		if err != nil {
+			b.keepOutput(outcome)
+			return err
+		}
+		b.result.Output = made
+	}
+	isDone = true
+	before.drop()
 	return c.record(b, r)
 }
 
@@ -164,21 +189,9 @@ func gearsOf(list arguments) []string {
 
 // record writes the build record of an .om that the command line made.
 func (c CommandLine) record(b *build, r *CommandLineResult) error {
-	made := ""
-	if b.target != "" {
-		for _, suffix := range []string{".om", "_linux_x86_64.om", "_linux_aarch64.om"} {
-			if info, err := os.Stat(b.target + suffix); err == nil && time.Since(info.ModTime()).Seconds() < b.result.ATCSeconds+60 {
-				made = b.target + suffix
-				break
-			}
-		}
-	}
+	made := b.result.Output
 	if made == "" {
 		return nil // modes that make no .om
-	}
-	b.result.Output = made
-	if err := b.describe(made); err != nil {
-		b.note(err.Error())
 	}
 	r.Output, r.Record, r.Emulated = made, made+".json", b.result.Emulated
 	var err error
@@ -195,27 +208,4 @@ func (c CommandLine) record(b *build, r *CommandLineResult) error {
 		}
 		return err
 	})
-}
-
-// describe reads what the record says of an .om.
-func (b *build) describe(path string) error {
-	f, err := om.Open(path)
-	if err != nil {
-		return fmt.Errorf("the result cannot be read back: %w", err)
-	}
-	defer f.Close()
-	_, isEmulated := f.Partition(0, om.EmulatedModel)
-	b.result.Emulated = b.result.Emulated || isEmulated
-	signature, err := f.Signature()
-	if err != nil {
-		return fmt.Errorf("the result %s has no signature that can be read: %w", filepath.Base(path), err)
-	}
-	b.result.Inputs, b.result.Outputs, b.result.Bytes = signature.Inputs, signature.Outputs, f.Size()
-	b.result.Kind = StaticKind
-	if signature.Gears != nil {
-		b.result.Kind = GearsKind
-	} else if f.Header.Dynamic {
-		b.result.Kind = DynamicKind
-	}
-	return nil
 }

@@ -75,6 +75,79 @@ func TestCommandLineThatFails(t *testing.T) {
 	}
 }
 
+// A command line that fails, in whatever way, leaves the old .om as it was, and one
+// that succeeds has made what it says.
+func TestCommandLineKeepsTheOld(t *testing.T) {
+	for behaviour, want := range map[string]string{
+		"fails": "", "lies": "wrote no", "half": "cannot be read", "half-fails": "", "half-hangs": "was stopped",
+		"wrong-chip": "it is for Ascend310P3", "wrong-shape": "its input x is [2 3], not 1,3",
+	} {
+		for _, hadOld := range []bool{true, false} {
+			w := newWorkshop(t, fixedModel, behaviour)
+			expected, old := []string{}, filepath.Join(w.folder, "net.om")
+			if hadOld {
+				writeFile(t, old, "the old one")
+				expected = append(expected, "net.om")
+			}
+			line := w.commandLine()
+			if behaviour == "half-hangs" {
+				line.Timeout = 300 * time.Millisecond
+			}
+			_, err := line.Run(context.Background())
+			if fault.FamilyOf(err) != fault.Program || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v error %v", behaviour, fault.FamilyOf(err), err)
+			}
+			if left := w.leftovers(t, expected...); len(left) > 0 {
+				t.Errorf("%s: the folder has %v", behaviour, left)
+			}
+			if hadOld && readAll(t, []string{old}) != "the old one\x00" {
+				t.Errorf("%s: the old result has changed", behaviour)
+			}
+		}
+	}
+}
+
+// A run that is stopped brings the old result back.
+func TestCommandLineStopped(t *testing.T) {
+	w := newWorkshop(t, fixedModel, "half-hangs")
+	old := filepath.Join(w.folder, "net.om")
+	writeFile(t, old, "the old one")
+	ctx, stop := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer stop()
+	if _, err := w.commandLine().Run(ctx); err == nil {
+		t.Fatal("no error")
+	}
+	if readAll(t, []string{old}) != "the old one\x00" {
+		t.Error("the old result has changed")
+	}
+	if left := w.leftovers(t, "net.om"); len(left) > 0 {
+		t.Errorf("the folder has %v", left)
+	}
+}
+
+// No time at all is too little, and no mistake of the machine.
+func TestCommandLineNoTime(t *testing.T) {
+	w := newWorkshop(t, fixedModel)
+	line := w.commandLine()
+	line.Timeout = time.Nanosecond
+	if _, err := line.Run(context.Background()); fault.FamilyOf(err) != fault.Program {
+		t.Errorf("%v error %v", fault.FamilyOf(err), err)
+	}
+}
+
+// A folder of the result's name is not touched, and a model is not written over.
+func TestCommandLineRefusesPlaces(t *testing.T) {
+	w := newWorkshop(t, fixedModel)
+	inside := filepath.Join(w.folder, "net.om", "precious.txt")
+	writeFile(t, inside, "x")
+	if _, err := w.commandLine().Run(context.Background()); fault.FamilyOf(err) != fault.Usage || !strings.Contains(err.Error(), "is a folder") {
+		t.Errorf("%v", err)
+	}
+	if readAll(t, []string{inside}) != "x\x00" {
+		t.Error("it has changed")
+	}
+}
+
 func TestGearsOf(t *testing.T) {
 	for _, c := range []struct {
 		list arguments

@@ -1,6 +1,7 @@
 package compilation
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,8 +29,12 @@ func (j *Job) Complete(folder string, p *project.Project, isGiven func(flag stri
 	if err := c.model(folder); err != nil {
 		return nil, err
 	}
+	if err := c.words(); err != nil {
+		return nil, err
+	}
 	c.options()
-	return c.chosen, c.sizes()
+	c.sizes()
+	return c.chosen, nil
 }
 
 type completion struct {
@@ -52,6 +57,10 @@ func (c *completion) model(folder string) error {
 		return nil
 	}
 	if path := c.project.ModelPath(); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return fault.New(fault.Input, "%s: model: there is no file %s", c.project.Path, path).
+				With("correct it, or name a model on the command line")
+		}
 		c.job.Models, c.isProjects = []string{path}, true
 		c.say("model %s: %s says so", path, project.FileName)
 		return nil
@@ -84,7 +93,7 @@ func loneModel(folder string) (string, error) {
 	var models []string
 	for _, e := range entries {
 		name := e.Name()
-		if !e.IsDir() && filepath.Ext(name) == ".onnx" && !strings.HasSuffix(name, ".opt.onnx") {
+		if !e.IsDir() && filepath.Ext(name) == ".onnx" && !isMade(name) {
 			models = append(models, name)
 		}
 	}
@@ -98,9 +107,37 @@ func loneModel(folder string) (string, error) {
 		With("name one, or set model in %s (npuctl init MODEL writes it)", project.FileName)
 }
 
+// words holds what is taken from the project file against what there is, so that a
+// mistake in it names the file.
+func (c *completion) words() error {
+	p := c.project
+	if len(c.job.SoCs) == 0 {
+		for _, name := range p.SoC {
+			if _, err := soc.Lookup(name); err != nil {
+				return fault.New(fault.Input, "%s: soc %s: %w", p.Path, name, err)
+			}
+		}
+	}
+	if !c.isGiven("precision") {
+		if err := checkPrecision(p.Compile.Precision); err != nil {
+			return fault.New(fault.Input, "%s: compile.precision: %w", p.Path, err)
+		}
+	}
+	if !c.isGiven("atc-arg") {
+		if _, err := parseExtra(p.Compile.ATCArgs); err != nil {
+			return fault.New(fault.Input, "%s: compile.atc_args: %w", p.Path, err)
+		}
+	}
+	return nil
+}
+
 // options takes over what the project file says of how to compile.
 func (c *completion) options() {
 	j, p := c.job, c.project
+	output := p.Resolve(p.Compile.Output)
+	if !c.isProjects && !strings.HasSuffix(output, string(filepath.Separator)) {
+		output = "" // a file is that of the file's model; a folder takes all
+	}
 	if len(j.SoCs) == 0 && len(p.SoC) > 0 {
 		j.SoCs = slices.Clone(p.SoC)
 		c.say("chip %s: %s says so", strings.Join(p.SoC, ", "), project.FileName)
@@ -110,7 +147,7 @@ func (c *completion) options() {
 		target *string
 		value  string
 	}{
-		{"output", &j.Output, p.Resolve(p.Compile.Output)},
+		{"output", &j.Output, output},
 		{"cann", &j.CANN, p.Compile.CANN},
 		{"precision", &j.Options.Precision, p.Compile.Precision},
 		{"keep-dtype", &j.Options.KeepDType, p.Resolve(p.Compile.KeepDType)},
@@ -148,37 +185,54 @@ func (c *completion) options() {
 }
 
 // sizes takes over the sizes of open dims and the gears, which belong to the project's
-// model alone; of --static, --gears and --dynamic the user gives one or none.
-func (c *completion) sizes() error {
+// model alone. What the user says of sizes wins as a whole: a part of the file that would
+// contradict it is left out, and that is said.
+func (c *completion) sizes() {
 	j, p := c.job, c.project
-	if !c.isGiven("static") && !c.isGiven("gears") && !c.isGiven("dynamic") {
+	way, size := c.firstGiven("static", "gears", "dynamic"), c.firstGiven("batch", "dim", "input-shape")
+	if way == "" {
 		j.Static, j.Dynamic = p.Compile.Static, p.Compile.Dynamic
-		if p.Gears.Text != "" && c.isProjects {
-			j.Gears = p.Gears.Text
-			c.say("gears %s: %s says so", j.Gears, project.FileName)
-		}
 	}
-	if !c.isProjects || c.isGiven("batch") || c.isGiven("dim") || c.isGiven("input-shape") {
-		return nil
-	}
-	j.Sizes.Batch, j.Sizes.Dims = p.Model.Batch, p.Model.Dims
-	if len(p.Model.InputShapes) > 0 {
-		j.Sizes.Shapes = map[string][]int64{}
-	}
-	for name, text := range p.Model.InputShapes {
-		shape, err := onnxpass.ParseShape(text)
-		if err != nil {
-			return fault.New(fault.Input, "%s: input_shapes %s: %w", p.Path, name, err)
-		}
-		j.Sizes.Shapes[name] = shape
-	}
-	if len(p.Model.Bind) > 0 && !c.isGiven("bind") {
+	if c.isProjects && len(p.Model.Bind) > 0 && !c.isGiven("bind") {
 		j.Sizes.Bind = p.Model.Bind
 	}
-	if p.Model.Batch > 0 || len(p.Model.Dims)+len(p.Model.InputShapes) > 0 {
+	hasGears, hasSizes := p.Gears.Text != "", p.Model.Batch > 0 || len(p.Model.Dims)+len(p.Model.InputShapes) > 0
+	switch {
+	case !c.isProjects || !hasGears:
+	case way != "" || size != "":
+		c.say("gears %s of %s are left out: --%s is given", p.Gears.Text, project.FileName, cmp.Or(way, size))
+	default:
+		j.Gears = p.Gears.Text
+		c.say("gears %s: %s says so", j.Gears, project.FileName)
+	}
+	switch {
+	case !c.isProjects || !hasSizes:
+	case size != "":
+		c.say("sizes of open dims in %s are left out: --%s is given", project.FileName, size)
+	case way == "dynamic" || way == "gears" && !hasGears: // they would leave nothing open
+		c.say("sizes of open dims in %s are left out: --%s is given", project.FileName, way)
+	default:
+		j.Sizes.Batch, j.Sizes.Dims = p.Model.Batch, p.Model.Dims
+		for name, text := range p.Model.InputShapes {
+			if shape, err := onnxpass.ParseShape(text); err == nil { // the file was checked
+				if j.Sizes.Shapes == nil {
+					j.Sizes.Shapes = map[string][]int64{}
+				}
+				j.Sizes.Shapes[name] = shape
+			}
+		}
 		c.say("sizes of open dims: %s gives them", project.FileName)
 	}
-	return nil
+}
+
+// firstGiven is the first of these flags that the user gave.
+func (c *completion) firstGiven(flags ...string) string {
+	for _, f := range flags {
+		if c.isGiven(f) {
+			return f
+		}
+	}
+	return ""
 }
 
 // WriteProject writes a first project file for a model into a folder, and gives its

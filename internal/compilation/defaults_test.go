@@ -49,6 +49,21 @@ func completed(t *testing.T, j Job, yaml string, files []string, given ...string
 	return j, chosen, err
 }
 
+// A mistake in the file names the file, whatever meets it.
+func TestCompleteNamesTheFile(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"model: gone.onnx":                "model: there is no file ",
+		"soc: Ascend910B33":               "soc Ascend910B33: ",
+		"compile: {precision: fp61}":      "compile.precision: ",
+		"compile: {atc_args: [output=x]}": "compile.atc_args: ",
+	} {
+		_, _, err := completed(t, Job{}, yaml, []string{"a.onnx"})
+		if fault.FamilyOf(err) != fault.Input || !strings.Contains(err.Error(), project.FileName+": "+want) {
+			t.Errorf("%s: %v", yaml, err)
+		}
+	}
+}
+
 func TestComplete(t *testing.T) {
 	const full = `
 model: {path: a.onnx, batch: 2, input_shapes: {x: "2,3"}}
@@ -83,6 +98,16 @@ compile: {static: true, precision: origin, keep_dtype: keep.txt, timeout: 5m, jo
 				j.Models, j.Sizes = []string{"b.onnx"}, onnxpass.Specialization{}
 				return j
 			}(), ""},
+		"sizes win over gears": {Job{Sizes: onnxpass.Specialization{Batch: 4}}, "model: a.onnx\ngears: [1, 2]", []string{"a.onnx"}, []string{"batch"},
+			Job{Models: []string{"a.onnx"}, Sizes: onnxpass.Specialization{Batch: 4}}, "gears 1;2 of npuctl.yaml are left out: --batch is given"},
+		"gears win over sizes": {Job{Gears: "1,2"}, "model: {path: a.onnx, batch: 1}", []string{"a.onnx"}, []string{"gears"},
+			Job{Models: []string{"a.onnx"}, Gears: "1,2"}, "sizes of open dims in npuctl.yaml are left out: --gears is given"},
+		"gears beside sizes": {Job{Gears: "1,2"}, "model: {path: a.onnx, dims: {h: 8}}\ngears: [4, 8]", []string{"a.onnx"}, []string{"gears"},
+			Job{Models: []string{"a.onnx"}, Gears: "1,2", Sizes: onnxpass.Specialization{Dims: map[string]int64{"h": 8}}}, "gears 4;8 of npuctl.yaml are left out: --gears is given"},
+		"dynamic": {Job{Dynamic: true}, "model: {path: a.onnx, dims: {h: 8}, bind: {sr: 16}}", []string{"a.onnx"}, []string{"dynamic"},
+			Job{Models: []string{"a.onnx"}, Dynamic: true, Sizes: onnxpass.Specialization{Bind: map[string]string{"sr": "16"}}}, "--dynamic is given"},
+		"output is the file's model's": {Job{Models: []string{"b.onnx"}}, "model: a.onnx\ncompile: {output: special.om}", []string{"a.onnx", "b.onnx"}, nil,
+			Job{Models: []string{"b.onnx"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, chosen, err := completed(t, c.job, c.yaml, c.files, c.given...)
@@ -106,7 +131,7 @@ func TestCompleteRefuses(t *testing.T) {
 	}{
 		"there is no .onnx file here":      {"", nil},
 		"there are 2 here: a.onnx, b.onnx": {"", []string{"a.onnx", "b.onnx"}},
-		`input_shapes x: "y" is no size`:   {`model: {path: a, input_shapes: {x: "y"}}`, nil},
+		"model: there is no file":          {"model: gone.onnx", nil},
 	} {
 		if _, _, err := completed(t, Job{}, c.yaml, c.files); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -68,6 +68,18 @@ func fakeATC(words []string) int {
 	if is["suffix"] {
 		path = line.Value("output") + "_linux_x86_64.om"
 	}
+	if is["half"] || is["half-fails"] {
+		os.WriteFile(path, []byte("IMOD half of it"), 0o600)
+		if is["half-fails"] {
+			return 255
+		}
+		fmt.Println("ATC run success, welcome to the next use.")
+		return 0
+	}
+	if is["half-hangs"] {
+		os.WriteFile(path, []byte("IMOD half of it"), 0o600)
+		time.Sleep(time.Minute)
+	}
 	if is["slow"] { // in a file of half a size
 		os.WriteFile(path, []byte("IMOD half of it"), 0o600)
 		os.MkdirAll(filepath.Join(os.Getenv("ASCEND_WORK_PATH"), "kernel_meta"), 0o755)

@@ -23,13 +23,13 @@ func (b *build) workFolder(parent string) (string, error) {
 	if !b.isBeside {
 		parent = filepath.Join(b.job.cacheFolder(), "work")
 		if err := os.MkdirAll(parent, 0o777); err != nil {
-			return "", fault.New(fault.Missing, "make a folder for the build: %w", err)
+			return "", fault.New(fault.Missing, "make a folder for the build: %w", err).With(cacheRemedy)
 		}
 	}
 	removeAbandoned(parent)
 	folder, err := os.MkdirTemp(parent, buildPattern)
 	if err != nil {
-		return "", fault.New(fault.Missing, "make a folder for the build: %w", err)
+		return "", fault.New(fault.Missing, "make a folder for the build: %w", err).With("name a place that can be written with -o")
 	}
 	return folder, nil
 }

@@ -36,11 +36,16 @@ func originsOf(m *onnx.Model) *origins {
 	return o
 }
 
-// nameNodes gives every node a name of its own: ATC refuses two of one name, and makes
-// up others for those without, which nobody can find again. Most often it is that of
-// the value the node makes.
+// nameNodes gives every node a name of its own: ATC refuses two of one name, an input or
+// a stored value being a node of its name, and makes up others for those without, which nobody can find
+// again. Most often it is that of the value the node makes.
 func (o *origins) nameNodes(m *onnx.Model) {
 	taken := map[string]bool{}
+	for g := range m.Graphs() {
+		for _, v := range slices.Concat(g.Inputs(), g.Initializers()) {
+			taken[v.Name()] = true
+		}
+	}
 	for n := range m.Nodes() {
 		name := n.Name
 		for i, v := range n.Outputs() {
@@ -57,7 +62,7 @@ func (o *origins) nameNodes(m *onnx.Model) {
 		}
 		taken[name] = true
 		n.Name = name
-		if where := o.find(n); where != "" && !o.byName[name] {
+		if where := o.find(n); where != "" && (!o.byName[name] || name != base) {
 			o.renamed[name] = where
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,6 +51,19 @@ func allFacts(paths []string) (list []FileFacts, err error) {
 	return list, nil
 }
 
+// withoutCall is an error of the system without the name of the call, which says nothing
+// to a user.
+func withoutCall(err error) error {
+	var system *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file")
+	case errors.As(err, &system):
+		return system.Err
+	}
+	return err
+}
+
 // identity is everything that decides what a build gives. Two builds of one
 // identity need not be done twice.
 type identity struct {
@@ -82,7 +97,7 @@ var withoutMeaning = []string{"model", "output", "op_compiler_cache_mode", "op_c
 func (b *build) identify(m *onnx.Model, list arguments) error {
 	input, err := allFacts(append([]string{b.model}, sideFiles(m)...))
 	if err != nil {
-		return fault.New(fault.Input, "read %s: %w", b.model, err)
+		return fault.New(fault.Input, "%s cannot be read: %w", b.model, withoutCall(err))
 	}
 	b.input = input
 	j := b.job
@@ -103,7 +118,7 @@ func (b *build) identify(m *onnx.Model, list arguments) error {
 		case slices.Contains(files, a.name):
 			f, err := factsOf(a.value)
 			if err != nil {
-				return fault.New(fault.Input, "the file of --%s: %w", a.name, err)
+				return fault.New(fault.Input, "the file of --%s, %s: %w", a.name, a.value, withoutCall(err))
 			}
 			id.Files[a.name] = f.SHA256
 		default:

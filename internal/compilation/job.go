@@ -85,6 +85,7 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	folders := missingFolders(builds)
 	r := &Result{Builds: make([]Build, len(builds))}
 	// Looked for when the first build needs it: the emulator may have to be compiled,
 	// and most mistakes are found before.
@@ -112,6 +113,9 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 		r.Emulated = r.Emulated || b.Emulated
 	}
 	r.Seconds = time.Since(start).Seconds()
+	if errors.Join(errs...) != nil {
+		removeEmpty(folders)
+	}
 	if ctx.Err() != nil {
 		return r, ctx.Err()
 	}
@@ -148,21 +152,38 @@ func (j Job) plan() ([]*build, error) {
 	if err := j.checkShapeFlags(); err != nil {
 		return nil, err
 	}
+	if err := checkPrecision(j.Options.Precision); err != nil {
+		return nil, err
+	}
+	if err := j.findCache(); err != nil {
+		return nil, err
+	}
+	if err := j.checkOutput(); err != nil {
+		return nil, err
+	}
 	var builds []*build
-	taken := map[string]string{}
 	for _, model := range j.Models {
 		for _, chip := range chips {
 			b := &build{job: j, chip: chip, model: model, target: j.target(model, chip, len(chips))}
 			b.result = Build{Model: model, SoC: chip.Name, Output: b.target + ".om"}
-			if other, twice := taken[b.target]; twice {
-				return nil, fault.New(fault.Usage, "%s and %s would both be written to %s.om", other, model, b.target).
-					With("give -o a folder")
-			}
-			taken[b.target] = model
 			builds = append(builds, b)
 		}
 	}
-	return builds, nil
+	return builds, checkOutputs(builds, j.protected())
+}
+
+// checkOutput refuses an -o that cannot be meant.
+func (j Job) checkOutput() error {
+	if strings.TrimSuffix(filepath.Base(j.Output), ".om") == "" {
+		return fault.New(fault.Usage, "-o %s: there is no name before .om", j.Output).With("name the result, such as -o model.om")
+	}
+	info, err := os.Stat(j.Output)
+	isFile := err == nil && !info.IsDir() || err != nil && strings.HasSuffix(j.Output, ".om")
+	if len(j.Models) > 1 && j.Output != "" && isFile {
+		return fault.New(fault.Usage, "-o %s is one file, and there are %d models", j.Output, len(j.Models)).
+			With("give a folder: -o %s/", strings.TrimSuffix(j.Output, ".om"))
+	}
+	return nil
 }
 
 // chips finds the chips that were named.
@@ -205,7 +226,7 @@ func (j Job) checkShapeFlags() error {
 
 // target is the path of a build's result without .om.
 func (j Job) target(model string, chip soc.Chip, chips int) string {
-	name := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
+	name := plainModelName(model)
 	if chips > 1 {
 		name += "." + chip.Name
 	}
@@ -235,8 +256,9 @@ const (
 // toolkit finds the ATC to run.
 func (j Job) toolkit(ctx context.Context) (atc.Toolkit, error) {
 	finder := j.finder
+	var absent error // why it is not CANN's
 	if j.CANN != CANNEmulator {
-		if j.CANN != CANNLocal {
+		if finder.NoEmulator = j.CANN == CANNLocal; !finder.NoEmulator {
 			finder.Given = j.CANN
 		}
 		kit, err := finder.Find()
@@ -246,6 +268,7 @@ func (j Job) toolkit(ctx context.Context) (atc.Toolkit, error) {
 		if j.CANN != "" || j.Emulator == nil && !j.DryRun {
 			return kit, notFound(err)
 		}
+		absent = err
 	}
 	if j.DryRun {
 		return atc.Toolkit{Program: "atc", Emulated: true}, nil
@@ -255,7 +278,7 @@ func (j Job) toolkit(ctx context.Context) (atc.Toolkit, error) {
 	}
 	root, err := j.Emulator(ctx)
 	if err != nil {
-		return atc.Toolkit{}, err
+		return atc.Toolkit{}, neither(absent, err)
 	}
 	kit, err := atc.Finder{Given: root}.Find()
 	if err != nil {
@@ -266,6 +289,18 @@ func (j Job) toolkit(ctx context.Context) (atc.Toolkit, error) {
 		kit.FoundBy = "--cann emulator"
 	}
 	return kit, nil
+}
+
+// neither is the failure of a machine that has no CANN, absent says why, and cannot
+// have the emulator either.
+func neither(absent, err error) error {
+	if absent == nil || fault.FamilyOf(err) != fault.Missing {
+		return err
+	}
+	var f *fault.Error
+	errors.As(err, &f)
+	return fault.New(fault.Missing, "compiling needs CANN's atc, and %w; npuctl's emulator, which would stand in for it, cannot be built: %w", absent, f.Err).
+		With("install the CANN toolkit and source its set_env.sh, or, for the emulator: %s", f.Remedy)
 }
 
 func notFound(err error) error {

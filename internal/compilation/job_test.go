@@ -35,7 +35,7 @@ func TestCompileStatic(t *testing.T) {
 	if got := fmt.Sprint(b.Inputs[0].Dims, b.Outputs[0].Tensor); got != "[1 3 4 6]y" {
 		t.Errorf("signature %s", got)
 	}
-	if left := w.leftovers(t, "net.om", "net.om.json", "net.opt.onnx"); len(left) > 0 {
+	if left := w.leftovers(t, "net.om", "net.om.json", "net.om.onnx"); len(left) > 0 {
 		t.Errorf("the folder: %v", left)
 	}
 	for _, want := range []string{"--model=", "--framework=5", "--soc_version=Ascend910B3", "--op_compiler_cache_mode=enable", "8.1.RC1/Ascend910B3"} {
@@ -46,7 +46,7 @@ func TestCompileStatic(t *testing.T) {
 	if strings.Contains(b.CommandLine, "input_shape") {
 		t.Errorf("a static graph needs no shapes: %s", b.CommandLine)
 	}
-	m, err := onnx.Open(filepath.Join(w.folder, "net.opt.onnx"))
+	m, err := onnx.Open(filepath.Join(w.folder, "net.om.onnx"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Input[0].Path != "net.onnx" || r.Outputs[0].Path != "net.om" || r.Graph.Path != "net.opt.onnx" {
+	if r.Input[0].Path != "net.onnx" || r.Outputs[0].Path != "net.om" || r.Graph.Path != "net.om.onnx" {
 		t.Errorf("paths %v %v %v", r.Input, r.Outputs, r.Graph)
 	}
 	for _, f := range append([]FileFacts{*r.Graph, r.Outputs[0]}, r.Input...) {
@@ -143,8 +143,8 @@ func TestRefusals(t *testing.T) {
 		"no chip":                     {fixedModel, "", func(j *Job) { j.SoCs = nil }, fault.Usage, "--soc is missing"},
 		"a family":                    {fixedModel, "", func(j *Job) { j.SoCs = []string{"310P"} }, fault.Usage, "Ascend310P3"},
 		"an unknown chip":             {fixedModel, "", func(j *Job) { j.SoCs = []string{"Ascend910B33"} }, fault.Usage, "Ascend910B3"},
-		"open with --static":          {imageModel, "", func(j *Job) { j.Static = true }, fault.Goal, "dim 0 of input x is open (3 in all)"},
-		"open without a word":         {imageModel, "", func(j *Job) {}, fault.Usage, "--batch N or --dim batch=N or --input-shape x:N,3,N,N"},
+		"open with --static":          {imageModel, "", func(j *Job) { j.Static = true }, fault.Goal, "dim 0 of input x is open (3 dims in all)"},
+		"open without a word":         {imageModel, "", func(j *Job) {}, fault.Usage, "fix them with --batch N --dim height=N --dim width=N, give sizes with --gears, or say --dynamic"},
 		"static and gears":            {imageModel, "", func(j *Job) { j.Static, j.Gears = true, "1,2" }, fault.Usage, "exclude each other"},
 		"gears that do not fit":       {imageModel, "", func(j *Job) { j.Gears = "1,2;3" }, fault.Usage, "gear 1,2 has 2 numbers"},
 		"too many gears":              {textModel, "", func(j *Job) { j.Gears, j.Sizes.Batch = numbersTo(101), 1 }, fault.Usage, "101 gears, Ascend910B3 takes at most 100"},
@@ -154,12 +154,15 @@ func TestRefusals(t *testing.T) {
 		"no option":                   {fixedModel, "", func(j *Job) { j.Options.Extra = []string{"--precison_mode=x"} }, fault.Usage, "precision_mode"},
 		"too many cores":              {fixedModel, "", func(j *Job) { j.Options.AICoreNum = "21|10" }, fault.Usage, "--aicore_num"},
 		"a file that is missing":      {fixedModel, "", func(j *Job) { j.Options.KeepDType = "none.txt" }, fault.Input, "--keep_dtype"},
+		"no elements":                 {emptyModel, "", func(j *Job) { j.Gears = "1,2" }, fault.Usage, "dim 1 of input x has size 0"},
+		"no input in half":            {fixedModel, "", func(j *Job) { j.Options.FP16Inputs = []string{"z"} }, fault.Usage, "z"},
+		"no layout":                   {fixedModel, "", func(j *Job) { j.Options.InputFormat = "NXYZ" }, fault.Usage, "NXYZ"},
 		"no pass":                     {fixedModel, "", func(j *Job) { j.Passes.Skip = []string{"fuse-afine"} }, fault.Usage, "fuse-affine"},
 		"no model":                    {fixedModel, "", func(j *Job) { j.Models = []string{"none.onnx"} }, fault.Input, "none.onnx"},
 		"no toolkit":                  {fixedModel, "", func(j *Job) { j.CANN = j.Cache }, fault.Missing, "nothing there"},
 		"bind as it is": {fixedModel, "", func(j *Job) { j.NoOptimize = true; j.Sizes.Bind = map[string]string{"x": "1"} },
 			fault.Usage, "--no-optimize"},
-		"one target for two": {fixedModel, "", func(j *Job) { j.Models = append(j.Models, j.Models[0]) }, fault.Usage, "would both be written"},
+		"one target for two": {fixedModel, "", func(j *Job) { j.Models = append(j.Models, j.Models[0]) }, fault.Usage, "is named twice; leave it out once"},
 		"atc fails":          {imageModel, "fails", func(j *Job) { j.Sizes = sizes(pictures) }, fault.Program, "EZ3003"},
 		"atc lies":           {fixedModel, "lies", func(j *Job) {}, fault.Program, "wrote no net.om"},
 		"another chip":       {fixedModel, "wrong-chip", func(j *Job) {}, fault.Program, "it is for Ascend310P3, not for Ascend910B3"},
@@ -176,12 +179,24 @@ func TestRefusals(t *testing.T) {
 			if left := w.leftovers(t); len(left) > 0 {
 				t.Errorf("the folder has %v", left)
 			}
+			// A dry run finds what needs no run of atc.
+			if c.behaviour != "" {
+				return
+			}
+			w.job.DryRun = true
+			_, err = w.job.Run(context.Background())
+			if err == nil || fault.FamilyOf(err) != c.family || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("dry: %v error %v, want %v and %q", fault.FamilyOf(err), err, c.family, c.want)
+			}
 		})
 	}
 }
 
 const nonZeroModel = `<ir_version: 8, opset_import: ["": 17]>
 net (float[2,3] x) => (int64[2,n] y) { y = NonZero (x) }`
+
+const emptyModel = `<ir_version: 8, opset_import: ["": 17]>
+net (float[batch,0] x) => (float[batch,0] y) { y = Abs (x) }`
 
 func numbersTo(n int) string {
 	words := make([]string, n)
@@ -230,6 +245,19 @@ net (float[2] x) => (float[2] y) { [one] a = Abs (x)  b = Neg (a)  [one] y = Rel
 	if got := o.renamed["one_1"]; !strings.Contains(got, "Relu") {
 		t.Errorf("one_1 leads to %q", got)
 	}
+	// An input and a stored value are nodes of their names for ATC.
+	m = text.MustParse(t, `<ir_version: 8, opset_import: ["": 17]>
+net (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { [x] a = Abs (x)  [w] y = Mul (a, w) }`)
+	o = originsOf(m)
+	o.nameNodes(m)
+	for n := range m.Nodes() {
+		if n.Name != n.Inputs()[0].Name()+"_1" && n.Name != "w_1" {
+			t.Errorf("%s is named %s", n.OpType, n.Name)
+		}
+		if o.renamed[n.Name] == "" {
+			t.Errorf("%s leads nowhere", n.Name)
+		}
+	}
 }
 
 // The second build of the same is none; whatever decides the result makes it one.
@@ -263,7 +291,7 @@ func TestUnchanged(t *testing.T) {
 		{"another npuctl", func() {}, func(j *Job) { j.Version = "next" }, Built},
 		{"back again", func() {}, same, Built},
 		{"the result is damaged", func() { appendTo(t, filepath.Join(w.folder, "net.om")) }, same, Built},
-		{"the graph is gone", func() { os.Remove(filepath.Join(w.folder, "net.opt.onnx")) }, same, Built},
+		{"the graph is gone", func() { os.Remove(filepath.Join(w.folder, "net.om.onnx")) }, same, Built},
 		{"the record is damaged", func() { appendTo(t, filepath.Join(w.folder, "net.om.json")) }, same, Built},
 		{"the model has changed", func() {
 			if err := text.MustParse(t, strings.Replace(fixedModel, "Relu", "Abs", 1)).Save(w.model, onnx.SaveOptions{}); err != nil {
@@ -348,7 +376,7 @@ net (float[1,512] x) => (float[1,512] y) <float[512] w = {`+numbers+`}> { a = Mu
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := w.leftovers(t, "net.om", "net.om.json", "net.opt.onnx", "net.onnx.data", "weight"); len(left) > 0 {
+	if left := w.leftovers(t, "net.om", "net.om.json", "net.om.onnx", "net.onnx.data", "weight"); len(left) > 0 {
 		t.Errorf("the folder: %v", left)
 	}
 	if _, err := os.Stat(filepath.Join(w.folder, "weight", "weight_1")); err != nil {
@@ -395,7 +423,7 @@ func TestOddPaths(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if got := strings.Join(names, ", "); got != "net + é.om, net + é.om.json, net + é.onnx, net + é.opt.onnx, weight" {
+	if got := strings.Join(names, ", "); got != "net + é.om, net + é.om.json, net + é.om.onnx, net + é.onnx, weight" {
 		t.Errorf("the folder has %s", got)
 	}
 	if left, _ := os.ReadDir(filepath.Join(w.job.Cache, "work")); len(left) > 0 {
@@ -418,7 +446,7 @@ func TestAbandonedFolders(t *testing.T) {
 	if _, err := w.job.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if left := w.leftovers(t, "net.om", "net.om.json", "net.opt.onnx", ".npuctl-build-2"); len(left) > 0 {
+	if left := w.leftovers(t, "net.om", "net.om.json", "net.om.onnx", ".npuctl-build-2"); len(left) > 0 {
 		t.Errorf("the folder: %v", left)
 	}
 }

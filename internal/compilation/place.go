@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
 )
 
@@ -46,10 +47,25 @@ func (b *build) finish(ctx context.Context, made, graph string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := place(moves, old); err != nil {
-		return fault.New(fault.Missing, "put the result in its place: %w", err)
+	var replaced, read []string
+	for _, f := range b.input {
+		read = append(read, f.Path)
 	}
-	b.result.Status = Built
+	for _, m := range moves {
+		if err := b.keepsInputs(m.to, read); err != nil { // weights have their names from ATC
+			return err
+		}
+		if _, err := os.Lstat(m.to); err == nil && m.to != b.result.Record {
+			replaced = append(replaced, m.to)
+		}
+	}
+	if err := place(moves, old); err != nil {
+		if fault.FamilyOf(err) != fault.Internal {
+			return err // which says what to do
+		}
+		return fault.New(fault.Missing, "put the result in its place: %w", err).With("name another place with -o")
+	}
+	b.result.Status, b.result.Replaced = Built, replaced
 	b.remember()
 	return nil
 }
@@ -180,6 +196,11 @@ func place(moves []move, old string) error {
 
 func placeOne(m move, old string) (back func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(m.to), 0o777); err != nil {
+		return nil, err
+	}
+	m.to = atomicfile.Resolve(m.to) // a link stays one, and what it points to is replaced
+	// Looked at again: the compile took its time. A folder would go to old, which is removed.
+	if err := mayWrite(m.to); err != nil {
 		return nil, err
 	}
 	hadOld := true

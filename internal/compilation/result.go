@@ -53,6 +53,8 @@ type Build struct {
 	Graph  string `json:"graph,omitempty"`  // the optimised graph beside it
 	Record string `json:"record,omitempty"` // the build record beside it
 	Bytes  int64  `json:"bytes,omitempty"`  // of the .om
+	// Replaced lists the files that were there before.
+	Replaced []string `json:"replaced,omitempty"`
 
 	// CommandLine is what ATC was, or would be, called with: quoted for a shell.
 	CommandLine string   `json:"command_line,omitempty"`

@@ -150,12 +150,12 @@ const logsKept = 50
 func (b *build) logFolder() (string, error) {
 	parent := filepath.Join(b.job.cacheFolder(), "logs")
 	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return "", fault.New(fault.Missing, "make the folder of logs: %w", err)
+		return "", fault.New(fault.Missing, "make the folder of logs: %w", err).With(cacheRemedy)
 	}
 	pattern := fmt.Sprintf("%s-%s-%s-*", time.Now().UTC().Format("20060102T150405"), plainName(filepath.Base(b.target)), b.chip.Name)
 	folder, err := os.MkdirTemp(parent, pattern)
 	if err != nil {
-		return "", fault.New(fault.Missing, "make the folder of logs: %w", err)
+		return "", fault.New(fault.Missing, "make the folder of logs: %w", err).With(cacheRemedy)
 	}
 	entries, err := os.ReadDir(parent) // sorted by name, and names begin with the time
 	if err == nil && len(entries) > logsKept {

@@ -49,6 +49,11 @@ func (b *build) chooseShapes(m *onnx.Model) error {
 	}
 	b.shapes = shapes{kind: StaticKind, inputs: inputs}
 	open := openDims(inputs)
+	if b.job.Gears != "" || b.job.Dynamic {
+		if err := refuseEmpty(inputs); err != nil {
+			return err
+		}
+	}
 	switch {
 	case b.job.Gears != "":
 		return b.fitGears()
@@ -66,6 +71,19 @@ func (b *build) chooseShapes(m *onnx.Model) error {
 	return nil
 }
 
+// refuseEmpty refuses inputs without elements, which ATC takes in static models alone.
+func refuseEmpty(inputs []gears.Input) error {
+	for _, in := range inputs {
+		for i, d := range in.Dims {
+			if !d.Open && d.Size == 0 {
+				return fault.New(fault.Usage, "dim %d of input %s has size 0: ATC takes no such input in a model with gears or open dims", i, in.Name).
+					With("give it a size with --input-shape, or make the model static")
+			}
+		}
+	}
+	return nil
+}
+
 // openDims lists the dims that nothing fixes, and how to fix each.
 func openDims(inputs []gears.Input) []OpenDim {
 	out := []OpenDim{}
@@ -80,8 +98,9 @@ func openDims(inputs []gears.Input) []OpenDim {
 			}
 			if d.Name != "" {
 				ways = append(ways, fmt.Sprintf("--dim %s=N", d.Name))
+			} else if i > 0 { // no shorter way
+				ways = append(ways, fmt.Sprintf("--input-shape %s:%s", in.Name, dimsText(in)))
 			}
-			ways = append(ways, fmt.Sprintf("--input-shape %s:%s", in.Name, dimsText(in)))
 			out = append(out, OpenDim{Input: in.Name, Dim: i, Name: d.Name, Fix: strings.Join(ways, " or ")})
 		}
 	}
@@ -100,20 +119,30 @@ func dimsText(in gears.Input) string {
 	return strings.Join(words, ",")
 }
 
+// fixOf is the shortest list of flags that fixes all these dims.
+func fixOf(open []OpenDim) string {
+	var flags []string
+	for _, d := range open {
+		first, _, _ := strings.Cut(d.Fix, " or ")
+		if !slices.Contains(flags, first) {
+			flags = append(flags, first)
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
 // openError is the failure of a model with open inputs. With --static a goal was
 // missed; else it is not said what to do with them.
 func openError(open []OpenDim, static bool) error {
 	first := open[0]
-	more := ""
+	what, them := fmt.Sprintf("dim %d of input %s is open", first.Dim, first.Input), "it"
 	if len(open) > 1 {
-		more = fmt.Sprintf(" (%d in all)", len(open))
+		what, them = fmt.Sprintf("%s (%d dims in all)", what, len(open)), "them"
 	}
 	if static {
-		return fault.New(fault.Goal, "--static: dim %d of input %s is open%s; nothing was written", first.Dim, first.Input, more).
-			With("fix it with %s", first.Fix)
+		return fault.New(fault.Goal, "--static: %s; nothing was written", what).With("fix %s with %s", them, fixOf(open))
 	}
-	return fault.New(fault.Usage, "dim %d of input %s is open%s", first.Dim, first.Input, more).
-		With("fix it with %s, give sizes with --gears, or say --dynamic", first.Fix)
+	return fault.New(fault.Usage, "%s", what).With("fix %s with %s, give sizes with --gears, or say --dynamic", them, fixOf(open))
 }
 
 // fitGears makes the plan of --gears and holds it against the chip.
@@ -121,7 +150,11 @@ func (b *build) fitGears() error {
 	list := b.job.Gears
 	plan, err := gears.Fit(b.shapes.inputs, list)
 	if err != nil {
-		return fault.New(fault.Usage, "--gears %s: %w", list, err)
+		f := fault.New(fault.Usage, "--gears %s: %w", list, err)
+		if b.sizesAreSet() && len(openDims(b.shapes.inputs)) == 0 {
+			f = f.With("--batch, --dim and --input-shape fix the dims that gears would set; leave them out, or --gears")
+		}
+		return f
 	}
 	if most := b.chip.Shared().Gears(); len(plan.Gears) > most {
 		return fault.New(fault.Usage, "--gears: %d gears, %s takes at most %d", len(plan.Gears), b.chip.Name, most).

@@ -16,30 +16,53 @@ import (
 // verify reads the .om back and holds it against what was asked: an .om for another
 // chip, with other gears or other shapes is worse than none.
 func (b *build) verify(path string, m *onnx.Model) error {
+	signature, origin, err := b.readBack(path)
+	if err != nil {
+		return err
+	}
+	kind, rows := "", [][]int64(nil)
+	if b.shapes.plan != nil {
+		kind, rows = gearKinds[b.shapes.flag], b.shapes.gearRows()
+	}
+	wrong := append(b.compareChip(origin), compareGears(signature, kind, rows)...)
+	if !b.list.has("insert_op_conf") { // which changes types and shapes of inputs
+		wrong = append(wrong, b.compareInputs(signature, m)...)
+	}
+	return b.notAsked(append(wrong, b.compareOutputs(signature, m)...))
+}
+
+// readBack reads what a result says of itself.
+func (b *build) readBack(path string) (*om.Signature, om.Provenance, error) {
 	f, err := om.Open(path)
 	if err != nil {
-		return fault.New(fault.Program, "%s: atc made an .om that cannot be read: %w", b.model, err)
+		return nil, om.Provenance{}, fault.New(fault.Program, "%s: atc made an .om that cannot be read: %w", b.model, err)
 	}
 	defer f.Close()
 	signature, err := f.Signature()
 	if err != nil {
-		return fault.New(fault.Program, "%s: the signature of the .om: %w", b.model, err)
+		return nil, om.Provenance{}, fault.New(fault.Program, "%s: the signature of the .om: %w", b.model, err)
 	}
 	origin, err := f.Provenance()
 	if err != nil {
-		return fault.New(fault.Program, "%s: the .om says nothing of its origin: %w", b.model, err)
+		return nil, om.Provenance{}, fault.New(fault.Program, "%s: the .om says nothing of its origin: %w", b.model, err)
 	}
 	if _, isEmulated := f.Partition(0, om.EmulatedModel); isEmulated {
 		b.result.Emulated = true // whatever the toolkit says of itself
 	}
 	b.result.Inputs, b.result.Outputs, b.result.Bytes = signature.Inputs, signature.Outputs, f.Size()
-	var wrong []string
-	wrong = append(wrong, b.compareChip(origin)...)
-	wrong = append(wrong, b.compareGears(signature)...)
-	if !b.list.has("insert_op_conf") { // which changes types and shapes of inputs
-		wrong = append(wrong, b.compareInputs(signature, m)...)
+	if b.result.Kind == "" { // of a command line that is not ours
+		b.result.Kind = StaticKind
+		if signature.Gears != nil {
+			b.result.Kind = GearsKind
+		} else if f.Header.Dynamic {
+			b.result.Kind = DynamicKind
+		}
 	}
-	wrong = append(wrong, b.compareOutputs(signature, m)...)
+	return signature, origin, nil
+}
+
+// notAsked is the failure of an .om that differs from what was asked for.
+func (b *build) notAsked(wrong []string) error {
 	if len(wrong) == 0 {
 		return nil
 	}
@@ -57,21 +80,22 @@ func (b *build) compareChip(origin om.Provenance) []string {
 // gearKinds are the kinds of gears as package om names them.
 var gearKinds = map[atc.GearKind]string{atc.BatchGears: "batch", atc.ImageGears: "image", atc.DimsGears: "dims"}
 
-func (b *build) compareGears(s *om.Signature) []string {
+// compareGears holds the gears against those asked for; without a kind there were none.
+func compareGears(s *om.Signature, kind string, rows [][]int64) []string {
 	switch {
-	case b.shapes.plan == nil && s.Gears == nil:
+	case kind == "" && s.Gears == nil:
 		return nil
-	case b.shapes.plan == nil:
+	case kind == "":
 		return []string{fmt.Sprintf("it has %d gears, and none were asked for", len(s.Gears.Rows))}
 	case s.Gears == nil:
 		return []string{"it has no gears"}
 	}
 	var wrong []string
-	if want := gearKinds[b.shapes.flag]; s.Gears.Kind != want {
-		wrong = append(wrong, fmt.Sprintf("its gears are of kind %s, not %s", s.Gears.Kind, want))
+	if s.Gears.Kind != kind {
+		wrong = append(wrong, fmt.Sprintf("its gears are of kind %s, not %s", s.Gears.Kind, kind))
 	}
 	// ATC may sort them: which there are is what counts.
-	want, got := sortedRows(b.shapes.gearRows()), sortedRows(s.Gears.Rows)
+	want, got := sortedRows(rows), sortedRows(s.Gears.Rows)
 	if !slices.EqualFunc(want, got, slices.Equal) {
 		wrong = append(wrong, fmt.Sprintf("its gears are %s, not %s", rowsText(got), rowsText(want)))
 	}

@@ -31,6 +31,8 @@ type File struct {
 	// Open says that shapes are open until a run: the model has no gears, and dims
 	// that are not fixed.
 	Open bool
+
+	names map[place]string // of open dims, where something tells them
 }
 
 // Is says whether a path names a compiled model, by its ending.
@@ -63,6 +65,7 @@ func Open(path string) (*File, error) {
 	}
 	f := &File{Path: path, Signature: signature, Chip: summary.SoC, Emulated: summary.Emulated}
 	f.Open = signature.Gears == nil && (summary.Dynamic || slices.ContainsFunc(signature.Inputs, hasOpenDim))
+	f.names = recordedNames(path)
 	return f, nil
 }
 
@@ -78,8 +81,8 @@ func OutputName(t om.Tensor) string {
 	return t.Name
 }
 
-// Model is the signature as an ONNX model without nodes. Dims that are open get a
-// name of their own.
+// Model is the signature as an ONNX model without nodes. Dims that are open, those
+// that gears set among them, have names: see [File.dimName].
 func (f *File) Model() (*onnx.Model, error) { return f.model(f.Signature.Inputs) }
 
 // InGear is the signature with the sizes of a gear, by its number.
@@ -104,14 +107,14 @@ const (
 func (f *File) model(inputs []om.Tensor) (*onnx.Model, error) {
 	m := onnx.NewModel(irVersion, opset)
 	for _, in := range inputs {
-		t, err := typeOf(in)
+		t, err := typeOf(in, f.dimName)
 		if err != nil {
 			return nil, fault.New(fault.Input, "%s: input %q: %w", f.Path, in.Name, err)
 		}
 		m.Graph.AddInput(in.Name, t)
 	}
 	for _, out := range f.Signature.Outputs {
-		t, err := typeOf(out)
+		t, err := typeOf(out, placeName)
 		if err != nil {
 			return nil, fault.New(fault.Input, "%s: output %q: %w", f.Path, out.Name, err)
 		}
@@ -123,7 +126,7 @@ func (f *File) model(inputs []om.Tensor) (*onnx.Model, error) {
 	return m, nil
 }
 
-func typeOf(t om.Tensor) (*onnx.Type, error) {
+func typeOf(t om.Tensor, dimName func(tensor string, axis int) string) (*onnx.Type, error) {
 	element, ok := tensor.ParseType(t.DType)
 	if !ok {
 		return nil, fmt.Errorf("its element type is %s, which ONNX has not", t.DType)
@@ -131,7 +134,7 @@ func typeOf(t om.Tensor) (*onnx.Type, error) {
 	shape := &onnx.Shape{}
 	for axis, n := range t.Dims {
 		if n < 0 {
-			shape.Dims = append(shape.Dims, onnx.Dim{Param: fmt.Sprintf("%s_%d", t.Name, axis)})
+			shape.Dims = append(shape.Dims, onnx.Dim{Param: dimName(t.Name, axis)})
 			continue
 		}
 		shape.Dims = append(shape.Dims, onnx.KnownDim(int(n)))

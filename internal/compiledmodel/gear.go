@@ -8,6 +8,7 @@ import (
 	"github.com/npuctl/npuctl/internal/ascendcl"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/om"
+	"github.com/npuctl/npuctl/onnx"
 )
 
 // gearKinds are the kinds of gears as the runtime numbers them.
@@ -82,17 +83,60 @@ func (f *File) GearFor(shapes [][]int) (ascendcl.Gear, error) {
 	case f.Signature.Gears == nil:
 		return ascendcl.Gear{Kind: ascendcl.NoGear}, nil
 	}
-	for gear, row := range f.Signature.Gears.Rows {
+	gear, err := f.GearOf(shapes)
+	if err != nil {
+		return ascendcl.Gear{}, err
+	}
+	have, err := f.GearShapes(gear)
+	return f.gear(f.Signature.Gears.Rows[gear], have), err
+}
+
+// GearOf gives the number of the gear of these input shapes.
+func (f *File) GearOf(shapes [][]int) (int, error) {
+	for gear := range f.Gears() {
 		have, err := f.GearShapes(gear)
 		if err != nil {
-			return ascendcl.Gear{}, err
+			return 0, err
 		}
 		if same(shapes, have) {
-			return f.gear(row, have), nil
+			return gear, nil
 		}
 	}
-	return ascendcl.Gear{}, fault.New(fault.Input, "%s has no gear for inputs of %v; it has %s", f.Path, shapes, f.GearText()).
+	return 0, fault.New(fault.Input, "%s has no gear for inputs of %v: it has gears %s", f.Path, shapes, f.GearText()).
 		With("pad the inputs to a gear, or compile the model with this one")
+}
+
+// GearsFor lists the gears that agree with the known sizes of a model, which is
+// [File.Model] with some dims fixed: the last of the file first, as it is most often
+// the largest.
+func (f *File) GearsFor(m *onnx.Model) ([]int, error) {
+	var list []int
+	for gear := f.Gears() - 1; gear >= 0; gear-- {
+		shapes, err := f.GearShapes(gear)
+		if err != nil {
+			return nil, err
+		}
+		agrees := true
+		for i, in := range m.Graph.Inputs() {
+			for axis, d := range in.Type.Shape.Dims {
+				agrees = agrees && (!d.Known || d.Value == shapes[i][axis])
+			}
+		}
+		if agrees {
+			list = append(list, gear)
+		}
+	}
+	if len(list) > 0 {
+		return list, nil
+	}
+	var asked []string
+	for i, in := range m.Graph.Inputs() {
+		if open(f.Signature.Inputs[i]) > 0 {
+			asked = append(asked, in.Name()+" "+in.Type.String())
+		}
+	}
+	return nil, fault.New(fault.Usage, "%s has no gear for %s: it has gears %s", f.Path, strings.Join(asked, ", "), f.GearText()).
+		With("choose one of them with --batch, --dim or --input-shape, or compile the model with this one")
 }
 
 func same(shapes [][]int, have [][]int64) bool {
@@ -118,11 +162,20 @@ func (f *File) GearText() string {
 	g := f.Signature.Gears
 	var rows []string
 	for _, row := range g.Rows {
-		rows = append(rows, strings.ReplaceAll(strings.Trim(fmt.Sprint(row), "[]"), " ", ","))
+		rows = append(rows, rowText(row))
 	}
 	separator := "; "
 	if g.Kind == "batch" {
 		separator = ", "
 	}
 	return g.Kind + " " + strings.Join(rows, separator)
+}
+
+// RowText writes one gear: "batch 4".
+func (f *File) RowText(gear int) string {
+	return f.Signature.Gears.Kind + " " + rowText(f.Signature.Gears.Rows[gear])
+}
+
+func rowText(row []int64) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(row), "[]"), " ", ",")
 }

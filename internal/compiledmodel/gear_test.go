@@ -58,9 +58,9 @@ func TestNoGearFits(t *testing.T) {
 		shapes [][]int
 		want   string
 	}{
-		{"between two", fileOf(&om.Gears{Kind: "batch", Rows: [][]int64{{1}, {4}}}, input("x", -1, 3)), [][]int{{2, 3}}, "it has batch 1, 4"},
-		{"height and width changed about", fileOf(&om.Gears{Kind: "image", Rows: [][]int64{{224, 320}}}, input("x", 1, 3, -1, -1)), [][]int{{1, 3, 320, 224}}, "it has image 224,320"},
-		{"a fixed dim is wrong", fileOf(&om.Gears{Kind: "batch", Rows: [][]int64{{1}}}, input("x", -1, 3)), [][]int{{1, 4}}, "it has batch 1"},
+		{"between two", fileOf(&om.Gears{Kind: "batch", Rows: [][]int64{{1}, {4}}}, input("x", -1, 3)), [][]int{{2, 3}}, "it has gears batch 1, 4"},
+		{"height and width changed about", fileOf(&om.Gears{Kind: "image", Rows: [][]int64{{224, 320}}}, input("x", 1, 3, -1, -1)), [][]int{{1, 3, 320, 224}}, "it has gears image 224,320"},
+		{"a fixed dim is wrong", fileOf(&om.Gears{Kind: "batch", Rows: [][]int64{{1}}}, input("x", -1, 3)), [][]int{{1, 4}}, "it has gears batch 1"},
 		{"a file whose gears are short", fileOf(&om.Gears{Kind: "dims", Rows: [][]int64{{8}}}, input("a", -1), input("b", -1)), [][]int{{8}, {8}}, "not enough"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, out := m.Graph.Inputs()[0], m.Graph.Outputs()[0]
-	if in.Type.String() != "FLOAT[x_0,3]" || out.Name() != "y" || out.Type.String() != "INT64[y_0]" && out.Type.String() != "INT64[node:0:y_0]" {
+	if in.Type.String() != "FLOAT[batch,3]" || out.Name() != "y" || out.Type.String() != "INT64[y_0]" && out.Type.String() != "INT64[node:0:y_0]" {
 		t.Errorf("input %s, output %s %s", in.Type, out.Name(), out.Type)
 	}
 }

@@ -70,7 +70,7 @@ func (m machine) cannRoots() []string {
 }
 
 func (m machine) cann() Component {
-	c := Component{Name: "CANN toolkit", NeededFor: "compiling for Ascend and running on it (next release)"}
+	c := Component{Name: "CANN toolkit", NeededFor: "compiling for Ascend and running on it"}
 	for _, root := range m.cannRoots() {
 		info, err := os.Stat(root)
 		if err != nil || !info.IsDir() {
@@ -87,13 +87,16 @@ func (m machine) cann() Component {
 		}
 		return c
 	}
-	c.Remedy = "install the CANN toolkit from hiascend.com, or use a container image with it, and source its set_env.sh"
+	c.Remedy = "install the CANN toolkit from hiascend.com, or use a container image with it, and source its set_env.sh" + orEmulator
 	return c
 }
 
+// orEmulator is the other remedy of a machine without CANN.
+const orEmulator = `; or go without: eval "$(npuctl emulator env)" builds an emulator of it, with gcc`
+
 // emulated is the row of a folder that is no toolkit but npuctl's emulator of one.
 func emulated(c Component, marker *cannemu.Marker) Component {
-	c.Name, c.Version = "CANN", "emulated"
+	c.Name, c.Version, c.Emulated = "CANN", "emulated", true
 	c.Detail = fmt.Sprintf("emulated at %s by npuctl %s: what it makes runs on no NPU", c.Path, marker.Version)
 	return c
 }
@@ -186,12 +189,48 @@ func (m machine) program(c Component, name string) Component {
 }
 
 func (m machine) atc() Component {
-	return m.program(Component{Name: "atc", NeededFor: "compiling .onnx to .om (next release)", Remedy: "it comes with the CANN toolkit: source its set_env.sh"}, "atc")
+	c := m.program(Component{Name: "atc", NeededFor: "compiling .onnx to .om", Remedy: "it comes with the CANN toolkit: source its set_env.sh" + orEmulator}, "atc")
+	if _, err := cannemu.ReadMarker(above(c.Path, "bin")); c.Found && err == nil {
+		c.Emulated, c.Version, c.Detail = true, "emulated", "npuctl's emulator of it: what it makes runs on no NPU"
+	}
+	return c
+}
+
+// above is the folder that holds the folder of a file, or "" when that is not called so.
+func above(file, folder string) string {
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		file = real
+	}
+	if filepath.Base(filepath.Dir(file)) != folder {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(file))
+}
+
+// ascendCL is the library that runs models. It is not opened: that would start a device.
+func (m machine) ascendCL() Component {
+	c := Component{Name: "AscendCL library", NeededFor: "infer of .om files"}
+	paths, tried, err := m.acl()
+	if err != nil {
+		c.Remedy = "install CANN, or its runtime package (nnrt), and source its set_env.sh" + orEmulator
+		for _, folder := range tried {
+			c.Looked = append(c.Looked, folder+": no libascendcl.so in it")
+		}
+		return c
+	}
+	c.Found, c.Path = true, paths[0]
+	if _, err := cannemu.ReadMarker(above(c.Path, "lib64")); err == nil {
+		c.Emulated, c.Version, c.Detail = true, "emulated", "npuctl's emulator of it, on the CPU: no NPU has a part in what it gives"
+	}
+	if !m.cgo {
+		c.Found, c.Detail, c.Remedy = false, "this npuctl was built without cgo, and opens no libraries", "build npuctl with cgo (CGO_ENABLED=1 and a C compiler)"
+	}
+	return c
 }
 
 func (m machine) driver() Component {
 	path := m.at("usr/local/Ascend/driver/version.info")
-	c := Component{Name: "Ascend driver", NeededFor: "running on an NPU (next release)", Version: firstVersion(path, plainVersion)}
+	c := Component{Name: "Ascend driver", NeededFor: "running on an NPU", Version: firstVersion(path, plainVersion)}
 	if c.Version != "" {
 		c.Found, c.Path = true, path
 		return c
@@ -208,7 +247,7 @@ func isDevice(name string) bool {
 }
 
 func (m machine) devices() Component {
-	c := Component{Name: "NPU devices", NeededFor: "running on an NPU (next release)"}
+	c := Component{Name: "NPU devices", NeededFor: "running on an NPU"}
 	entries, _ := os.ReadDir(m.at("dev")) // without it there are no devices
 	var names, closed []string
 	for _, e := range entries {

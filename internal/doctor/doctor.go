@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/npuctl/npuctl/internal/ascendcl"
 )
 
 // Report is what was found. Its JSON form is the contract of `npuctl doctor
@@ -42,6 +44,8 @@ type CPU struct {
 type Component struct {
 	Name  string `json:"name"`
 	Found bool   `json:"found"`
+	// Emulated says that it is npuctl's emulator, or of it.
+	Emulated bool `json:"emulated"`
 	// Path and Version say which; Detail what else is to know.
 	Path    string `json:"path,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -63,12 +67,13 @@ type machine struct {
 	getenv func(string) string
 	which  func(program string) (string, error)
 	ort    func() (path, version string, tried []string, err error)
+	acl    func() (paths, tried []string, err error)
 }
 
 // Examine looks at this machine; version is npuctl's own.
 func Examine(version string) Report {
 	home, _ := os.UserHomeDir() // without one, the places below it are left out
-	m := machine{root: "/", home: home, getenv: os.Getenv, which: exec.LookPath, ort: findRuntime, os: runtime.GOOS, cgo: hasCGo}
+	m := machine{root: "/", home: home, getenv: os.Getenv, which: exec.LookPath, ort: findRuntime, acl: func() ([]string, []string, error) { return ascendcl.Find("") }, os: runtime.GOOS, cgo: hasCGo}
 	return Report{
 		Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CGo: hasCGo,
 		CPU:         CPU{Model: m.processor(), Cores: runtime.GOMAXPROCS(0), Features: cpuFeatures()},
@@ -77,7 +82,7 @@ func Examine(version string) Report {
 }
 
 func (m machine) components() []Component {
-	return []Component{m.onnxRuntime(), m.cann(), m.atc(), m.driver(), m.devices(), m.npuSMI(), m.triton()}
+	return []Component{m.onnxRuntime(), m.cann(), m.atc(), m.ascendCL(), m.driver(), m.devices(), m.npuSMI(), m.triton()}
 }
 
 // at makes a path below the root.

@@ -37,6 +37,9 @@ func board(t *testing.T, files map[string]string, programs ...string) machine {
 		ort: func() (string, string, []string, error) {
 			return "", "", []string{"/usr/lib/libonnxruntime.so*: nothing there"}, errors.New("none")
 		},
+		acl: func() ([]string, []string, error) {
+			return nil, []string{"/usr/local/Ascend/cann/lib64"}, errors.New("none")
+		},
 	}
 }
 
@@ -89,6 +92,35 @@ func TestEmulator(t *testing.T) {
 	}
 }
 
+// Its atc and its library are the emulator's as well, and no others.
+func TestEmulatedProgramAndLibrary(t *testing.T) {
+	m := board(t, map[string]string{"opt/emu/npuctl-emulator.json": "{}", "opt/emu/bin/atc": "", "opt/emu/lib64/libascendcl.so": "", "opt/real/bin/atc": "", "opt/real/lib64/libascendcl.so": ""})
+	for _, root := range []string{"opt/emu", "opt/real"} {
+		m.which = func(string) (string, error) { return m.at(root + "/bin/atc"), nil }
+		m.acl = func() ([]string, []string, error) { return []string{m.at(root + "/lib64/libascendcl.so")}, nil, nil }
+		want := root == "opt/emu"
+		for _, c := range []Component{m.atc(), m.ascendCL()} {
+			if !c.Found || c.Emulated != want || (c.Version == "emulated") != want {
+				t.Errorf("%s: %+v", root, c)
+			}
+		}
+	}
+	m.cgo = false
+	if c := m.ascendCL(); c.Found || !strings.Contains(c.Remedy, "with cgo") {
+		t.Errorf("without cgo: %+v", c)
+	}
+}
+
+// A machine without CANN is told of the emulator.
+func TestTheEmulatorIsOffered(t *testing.T) {
+	m := board(t, nil)
+	for _, c := range []Component{m.cann(), m.atc(), m.ascendCL()} {
+		if !strings.Contains(c.Remedy, "npuctl emulator env") {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 func TestDriverDevicesAndPrograms(t *testing.T) {
 	m := board(t, map[string]string{"usr/local/Ascend/driver/version.info": "Version=24.1.rc3\n", "dev/davinci0": "", "dev/davinci12": "", "dev/davinci_manager": ""},
 		"/usr/local/sbin/npu-smi", "/opt/tritonserver/bin/tritonserver")
@@ -130,7 +162,7 @@ func TestRuntimeThatCannotBeOpened(t *testing.T) {
 
 func TestExamineThisMachine(t *testing.T) {
 	r := Examine("v1")
-	if r.Version != "v1" || r.CPU.Cores < 1 || r.OS != runtime.GOOS || len(r.Components) != 7 {
+	if r.Version != "v1" || r.CPU.Cores < 1 || r.OS != runtime.GOOS || len(r.Components) != 8 {
 		t.Errorf("%+v", r)
 	}
 	if (runtime.GOOS == "linux" || runtime.GOOS == "darwin") && r.MemoryBytes < 1<<20 {

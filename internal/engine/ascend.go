@@ -47,6 +47,12 @@ func (e *ascendEngine) Name() string {
 	return name
 }
 
+// Chip is the device's.
+func (e *ascendEngine) Chip() string { return e.device.Chip() }
+
+// Emulated says that the library is npuctl's emulator.
+func (e *ascendEngine) Emulated() bool { return e.runtime.Emulated() }
+
 // Close gives device and runtime back.
 func (e *ascendEngine) Close() error {
 	e.device.Close()

@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/npuctl/npuctl/internal/cannemu/cannemutest"
 	"github.com/npuctl/npuctl/internal/fault"
@@ -139,7 +142,7 @@ func TestAscendRefuses(t *testing.T) {
 		inputs map[string]eval.Value
 		want   string
 	}{
-		{"no gear", map[string]eval.Value{"x": x, "k": k}, "it has batch 1, 4"},
+		{"no gear", map[string]eval.Value{"x": x, "k": k}, "it has gears batch 1, 4"},
 		{"an input too few", map[string]eval.Value{"x": x}, `input "k" is missing`},
 		{"another type", map[string]eval.Value{"x": tensor.Of(make([]float64, 3), 1, 3), "k": k}, "DOUBLE; the model takes FLOAT"},
 	} {
@@ -158,6 +161,57 @@ func TestAscendRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", path, err, want)
 		}
 	}
+}
+
+// A device that never ends a run does not hold up who wants to stop.
+func TestAscendIsGivenUp(t *testing.T) {
+	emulator := cannemutest.Build(t)
+	t.Setenv("NPUCTL_EMULATOR_FAULT", "slow-stream=20000")
+	if testing.Short() {
+		t.Skip("the device is waited for at the end")
+	}
+	path := emulator.Compile(t, gearless)
+	command := exec.Command(os.Args[0], "-test.run=^TestGivenUpChild$", "-test.v")
+	command.Env = append(os.Environ(), "NPUCTL_TEST_LIBRARY="+emulator.Library(), "NPUCTL_TEST_MODEL="+path)
+	start := time.Now()
+	said, err := command.CombinedOutput()
+	if strings.Contains(string(said), "SKIP: TestGivenUpChild") {
+		t.Skipf("%s", said)
+	}
+	if err != nil || time.Since(start) > 15*time.Second {
+		t.Errorf("after %v: %v\n%s", time.Since(start), err, said)
+	}
+}
+
+// TestGivenUpChild is what TestAscendIsGivenUp runs in a process of its own: the library
+// reads its faults once.
+func TestGivenUpChild(t *testing.T) {
+	path := os.Getenv("NPUCTL_TEST_MODEL")
+	if path == "" {
+		t.Skip("run by TestAscendIsGivenUp alone")
+	}
+	e, err := Open(Ascend, Options{AscendLibrary: os.Getenv("NPUCTL_TEST_LIBRARY")})
+	if fault.FamilyOf(err) == fault.Missing {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Load(context.Background(), Source{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	inputs := map[string]eval.Value{"x": tensor.Of(make([]float32, 6), 2, 3), "k": tensor.Of([]int32{1, 2, 3}, 3)}
+	if _, err := p.Run(ctx, inputs); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := p.Run(context.Background(), inputs); err == nil || !strings.Contains(err.Error(), "given up") {
+		t.Errorf("a run after it: %v", err)
+	}
+	p.Close()
+	e.Close()
 }
 
 // A device that is not there, and a library that is something else.

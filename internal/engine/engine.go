@@ -25,6 +25,15 @@ type Engine interface {
 	Close() error
 }
 
+// Device is what engines are that run on a device.
+type Device interface {
+	Engine
+	// Chip is the device's, such as "Ascend910B3"; "" when it does not say.
+	Chip() string
+	// Emulated says that no device had a part in what the engine gives.
+	Emulated() bool
+}
+
 // Program is a model that is ready to run.
 type Program interface {
 	// Run computes all outputs from inputs, both by name. Inputs that have a default,

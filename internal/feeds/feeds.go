@@ -40,6 +40,16 @@ func (k Kind) String() string { return kindNames[k] }
 // IsEdge says whether the kind is of edge values.
 func (k Kind) IsEdge() bool { return k >= Zeros }
 
+// EdgeNames lists the names of the kinds of edge values.
+func EdgeNames() (names []string) {
+	for k := range kindNames {
+		if Kind(k).IsEdge() {
+			names = append(names, Kind(k).String())
+		}
+	}
+	return names
+}
+
 // Set says which values to make.
 type Set struct {
 	// Plan is the number of the choice of sizes, from 0 to Plans()-1.

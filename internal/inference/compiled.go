@@ -1,12 +1,30 @@
 package inference
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/npuctl/npuctl/internal/ascendcl"
+	"github.com/npuctl/npuctl/internal/cannemu"
 	"github.com/npuctl/npuctl/internal/compiledmodel"
 	"github.com/npuctl/npuctl/internal/engine"
+	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/eval"
+	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnxpass"
 )
+
+// subject is what runs: a model, or what a compiled one says of itself, with the sizes
+// that the user gives.
+type subject struct {
+	model *onnx.Model
+	file  *compiledmodel.File // of a compiled model; nil for a graph
+}
 
 // engine is the engine that runs the job: for a compiled model there is but one.
 func (j Job) engine() string {
@@ -19,60 +37,140 @@ func (j Job) engine() string {
 	return engine.Reference
 }
 
-// openModel gives the model, or what a compiled one says of itself, with the sizes
-// that the user gives.
-func (j Job) openModel() (*onnx.Model, error) {
-	open := modelfile.Open
+// open opens the model and fixes its sizes.
+func (j Job) open() (s subject, err error) {
 	if compiledmodel.Is(j.Model) {
-		open = compiledSignature
+		if s.file, err = compiledmodel.Open(j.Model); err != nil {
+			return s, err
+		}
+		s.model, err = s.file.Model()
+	} else {
+		s.model, err = modelfile.Open(j.Model)
 	}
-	m, err := open(j.Model)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	if err := onnxpass.Specialize(m, j.Sizes); err != nil {
-		m.Close()
-		return nil, err
+	if err := onnxpass.Specialize(s.model, j.Sizes); err != nil {
+		s.model.Close()
+		return s, s.sized(err)
 	}
-	return m, nil
+	return s, nil
 }
 
-func compiledSignature(path string) (*onnx.Model, error) {
-	file, err := compiledmodel.Open(path)
-	if err != nil {
-		return nil, err
+// sized says of sizes that a compiled model does not take what it does take: the
+// remedies for graphs, which are in the export, are none here.
+func (s subject) sized(err error) error {
+	var f *fault.Error
+	if s.file == nil || !errors.As(err, &f) {
+		return err
 	}
-	return file.Model()
+	switch {
+	case strings.HasPrefix(f.Remedy, "did you mean"): // a name, not a size
+		return err
+	case s.file.Gears() > 0:
+		return fault.New(f.Family, "%s: %w", s.file.Path, f.Err).With("it has gears %s", s.file.GearText())
+	case !s.file.Open:
+		return fault.New(f.Family, "%s: %w", s.file.Path, f.Err).With("its sizes were fixed when it was compiled; compile it with --gears for several")
+	}
+	return err
 }
 
-// attempts lists sets of random inputs, the likeliest to suit the model first. A model
-// with gears gets the sizes of a gear, the largest first, which is the last in the file.
-func (j Job) attempts(m *onnx.Model) ([]attempt, error) {
-	if !compiledmodel.Is(j.Model) {
-		return j.randomInputs(m), nil
-	}
-	file, err := compiledmodel.Open(j.Model)
-	if err != nil {
-		return nil, err
-	}
-	if file.Gears() == 0 {
-		return j.randomInputs(m), nil
-	}
-	var all []attempt
-	var contradiction error
-	for gear := file.Gears() - 1; gear >= 0; gear-- {
-		m, err := file.InGear(gear)
+// openEngine opens the engine and notes what is to be known of it. What the emulator
+// compiled runs on the emulator: there is nowhere else.
+func (j Job) openEngine(ctx context.Context, s subject, r *Result) (engine.Engine, error) {
+	options := j.EngineOptions
+	if s.file != nil && s.file.Emulated && options.AscendLibrary == "" && j.Emulator != nil && !isEmulatorAtHand() {
+		root, err := j.Emulator(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := onnxpass.Specialize(m, j.Sizes); err != nil {
-			contradiction = err
-			continue
+		options.AscendLibrary = filepath.Join(root, "lib64")
+		r.note("%s was compiled by npuctl's emulator, so that it runs on it", j.Model)
+	}
+	e, err := engine.Open(j.engine(), options)
+	if err != nil {
+		return nil, j.withoutDevice(s, err)
+	}
+	device, ok := e.(engine.Device)
+	if !ok {
+		return e, nil
+	}
+	r.Emulated = device.Emulated()
+	if s.file != nil && s.file.Chip != "" && device.Chip() != "" && !strings.EqualFold(s.file.Chip, device.Chip()) {
+		r.otherChip = fmt.Sprintf("compiled for %s; the device is %s", s.file.Chip, device.Chip())
+		r.note("%s", r.otherChip)
+	}
+	return e, nil
+}
+
+// isEmulatorAtHand says whether the library that would be taken is an emulator's.
+func isEmulatorAtHand() bool {
+	paths, _, err := ascendcl.Find("")
+	if err != nil {
+		return false
+	}
+	_, err = cannemu.ReadMarker(filepath.Dir(filepath.Dir(paths[0])))
+	return err == nil
+}
+
+// withoutDevice says what to do about a compiled model that nothing here can run.
+func (j Job) withoutDevice(s subject, err error) error {
+	if s.file == nil || j.EngineOptions.AscendLibrary != "" {
+		return err
+	}
+	_, tried, missing := ascendcl.Find("")
+	if missing == nil {
+		return err
+	}
+	chip := s.file.Chip
+	if chip == "" {
+		chip = "an NPU"
+	}
+	return fault.New(fault.Missing, "install CANN to run %s, which was compiled for %s, and `source <cann>/set_env.sh`, or name its folder with --ascend-lib: "+
+		"there is no AscendCL library on this machine; looked at %s", j.Model, chip, strings.Join(tried, ", "))
+}
+
+// attempts lists sets of random inputs, the likeliest to suit the model first. A model
+// with gears gets the sizes of each gear that the user's sizes allow.
+func (j Job) attempts(s subject) ([]attempt, error) {
+	if s.file == nil || s.file.Gears() == 0 {
+		return j.randomInputs(s.model), nil
+	}
+	gears, err := s.file.GearsFor(s.model)
+	if err != nil {
+		return nil, err
+	}
+	var all []attempt
+	for _, gear := range gears {
+		m, err := s.file.InGear(gear)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, j.randomInputs(m)...)
 	}
-	if len(all) == 0 {
-		return nil, contradiction
-	}
 	return all, nil
+}
+
+// gearText says in which gear a model runs these inputs; "" when it has no gears.
+func (s subject) gearText(inputs map[string]eval.Value) string {
+	if s.file == nil || s.file.Gears() == 0 {
+		return ""
+	}
+	var shapes [][]int
+	for _, in := range s.file.Signature.Inputs {
+		d, ok := inputs[in.Name].(*tensor.Dense)
+		if !ok {
+			return ""
+		}
+		shapes = append(shapes, d.Shape())
+	}
+	gear, err := s.file.GearOf(shapes)
+	if err != nil {
+		return ""
+	}
+	return s.file.RowText(gear)
+}
+
+func (r *Result) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }

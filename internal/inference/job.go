@@ -8,10 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/npuctl/npuctl/internal/ascendcl"
 	"github.com/npuctl/npuctl/internal/compiledmodel"
 	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
@@ -22,6 +24,7 @@ import (
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/compare"
 	"github.com/npuctl/npuctl/onnx/eval"
+	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnxpass"
 )
 
@@ -38,13 +41,16 @@ type Job struct {
 	Engine        string
 	EngineOptions engine.Options
 
-	// Output is a folder, or a .npz file, for the outputs; "" writes none. Format is
-	// one of [valuefile.Formats].
-	Output, Format string
+	// Output is a folder, or a .npz file, for the outputs; "" writes none. SaveInputs is
+	// the same for the inputs that were used. Format is one of [valuefile.Formats].
+	Output, SaveInputs, Format string
 	// Expect holds files of what the outputs should be; "" compares nothing.
 	Expect string
 	// Tolerance replaces the tolerances of [compare.ToleranceOf].
 	Tolerance *compare.Tolerance
+	// Emulator gives the folder of npuctl's emulator, and makes it if need be: models
+	// that it compiled run there. nil leaves them to what the machine has.
+	Emulator func(ctx context.Context) (root string, err error)
 	// Progress is told, when set, what the job is at.
 	Progress func(text string)
 }
@@ -55,29 +61,36 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	m, err := j.openModel()
+	s, err := j.open()
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	given, err := j.givenInputs(m)
+	defer s.model.Close()
+	given, err := j.givenInputs(s.model)
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.Open(j.engine(), j.EngineOptions)
+	r := &Result{Model: j.Model, Inputs: []Input{}, Outputs: []Output{}}
+	e, err := j.openEngine(ctx, s, r)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	r := &Result{Model: j.Model, Engine: e.Name(), Inputs: []Port{}, Outputs: []Output{}}
-	outputs, err := j.run(ctx, e, m, given, r)
+	r.Engine = e.Name()
+	inputs, outputs, err := j.run(ctx, e, s, given, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.write(m, outputs, r); err != nil {
+	if r.Gear = s.gearText(inputs); r.Gear != "" {
+		r.Gears = s.file.GearText()
+	}
+	if err := j.saveInputs(s.model, inputs, r); err != nil {
 		return nil, err
 	}
-	return r, j.compare(m, outputs, r)
+	if err := j.write(s.model, outputs, r); err != nil {
+		return nil, err
+	}
+	return r, j.compare(s.model, outputs, r)
 }
 
 // check refuses flags that contradict each other.
@@ -85,8 +98,13 @@ func (j Job) check() error {
 	if !slices.Contains(valuefile.Formats(), j.Format) {
 		return fault.New(fault.Usage, "--format %s: there is no such format", j.Format).With("%s", suggest.Text(j.Format, valuefile.Formats()))
 	}
-	if j.Output == "-" {
+	switch {
+	case j.Output == "-":
 		return fault.New(fault.Usage, "-o -: outputs are not written to standard output").With("name a folder or a .npz file; ./- is one of that name")
+	case j.SaveInputs == "-":
+		return fault.New(fault.Usage, "--save-inputs -: inputs are not written to standard output").With("name a folder or a .npz file; ./- is one of that name")
+	case j.SaveInputs != "" && filepath.Clean(j.SaveInputs) == filepath.Clean(j.Output):
+		return fault.New(fault.Usage, "--save-inputs and -o both name %s", j.Output).With("give inputs and outputs a place each")
 	}
 	if j.EngineOptions.MaxBytes > 0 && j.engine() != engine.Reference {
 		return fault.New(fault.Usage, "--max-memory: only the built-in interpreter has such a limit").With("use --engine ref with it")
@@ -133,66 +151,123 @@ func names(values []*onnx.Value) []string {
 	return out
 }
 
-// run loads the model and runs it on the given inputs, or on random ones.
-func (j Job) run(ctx context.Context, e engine.Engine, m *onnx.Model, given map[string]eval.Value, r *Result) (map[string]eval.Value, error) {
+// run loads the model and runs it on the given inputs, or on random ones. It gives the
+// inputs it took, too.
+func (j Job) run(ctx context.Context, e engine.Engine, s subject, given map[string]eval.Value, r *Result) (inputs, outputs map[string]eval.Value, err error) {
 	j.progress("load %s", j.Model)
 	start := time.Now()
 	program, err := e.Load(ctx, engine.Source{Path: j.Model})
 	if err != nil {
-		return nil, j.sort(ctx, "load", err)
+		return nil, nil, j.sort(ctx, "load", err, r)
 	}
 	defer program.Close()
 	r.LoadSeconds = time.Since(start).Seconds()
 	j.progress("run")
-	attempts := []attempt{{values: given}}
 	if given == nil {
-		r.Random, r.Seed = true, j.Seed
-		if attempts, err = j.attempts(m); err != nil {
-			return nil, err
-		}
+		return j.runRandom(ctx, program, s, r)
 	}
+	start = time.Now()
+	if outputs, err = program.Run(ctx, given); err != nil {
+		return nil, nil, j.sort(ctx, "run", err, r)
+	}
+	r.RunSeconds, r.Inputs = time.Since(start).Seconds(), ports(s.model, given)
+	return given, outputs, nil
+}
+
+// runRandom runs the model on the first random inputs that suit it. Those that give
+// nothing finite do not, unless no others of the same sizes are better.
+func (j Job) runRandom(ctx context.Context, program engine.Program, s subject, r *Result) (inputs, outputs map[string]eval.Value, err error) {
+	attempts, err := j.attempts(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Random, r.Seed = true, j.Seed
 	var first error
-	for _, a := range attempts {
+	var hollow *attempt // the first that ran and gave nothing finite
+	for i, a := range attempts {
+		if hollow != nil && !a.isKindOf(*hollow) {
+			continue
+		}
 		values, err := a.make()
 		if err != nil {
-			return nil, fault.New(fault.Usage, "%w", err).With("give inputs with --inputs, or sizes with --dim, --batch or --input-shape")
+			return nil, nil, fault.New(fault.Usage, "%w", err).With("give inputs with --inputs, or sizes with --dim, --batch or --input-shape")
 		}
-		start = time.Now()
-		outputs, err := program.Run(ctx, values)
-		if err == nil {
-			r.RunSeconds, r.Sizes = time.Since(start).Seconds(), a.sizes
-			r.Inputs = ports(m, values)
-			return outputs, nil
-		}
-		if first == nil {
+		start := time.Now()
+		got, err := program.Run(ctx, values)
+		switch {
+		case err == nil:
+			isFirst := hollow == nil
+			if isFirst || !isHollow(got) {
+				inputs, outputs = values, got
+				r.RunSeconds, r.Sizes, r.Values = time.Since(start).Seconds(), a.sizes, a.set.Kind.String()
+				r.Inputs = ports(s.model, values)
+			}
+			if !isHollow(got) {
+				return inputs, outputs, nil
+			}
+			if isFirst {
+				hollow = &attempts[i]
+			}
+			continue
+		case first == nil:
 			first = err
 		}
-		if ctx.Err() != nil || errors.Is(err, eval.ErrUnsupported) || errors.Is(err, eval.ErrBudget) {
+		if ctx.Err() != nil || errors.Is(err, eval.ErrUnsupported) || errors.Is(err, eval.ErrBudget) || isDeviceFault(err) || isShortage(err) {
 			break
 		}
 	}
-	err = j.sort(ctx, "run", first)
+	if hollow != nil && ctx.Err() == nil {
+		r.note("no output is finite: the random inputs do not suit this model; give real ones with --inputs")
+		return inputs, outputs, nil
+	}
+	err = j.sort(ctx, "run", first, r)
 	var f *fault.Error
-	if given == nil && errors.As(err, &f) && f.Family == fault.Input {
-		return nil, fault.New(fault.Usage, "random inputs do not suit the model: %w", first).
+	if errors.As(err, &f) && f.Family == fault.Input {
+		return nil, nil, fault.New(fault.Usage, "random inputs do not suit the model: %w", first).
 			With("give inputs with --inputs, or sizes with --dim, --batch or --input-shape")
 	}
-	return nil, err
+	return nil, nil, err
 }
 
-// attempt is one set of inputs.
-type attempt struct {
-	values map[string]eval.Value // nil: make the set
-	maker  *feeds.Maker
-	set    feeds.Set
-	sizes  string
-}
-
-func (a attempt) make() (map[string]eval.Value, error) {
-	if a.maker == nil {
-		return a.values, nil
+// isHollow says whether a run gave floats, and none of them finite.
+func isHollow(results map[string]eval.Value) bool {
+	all := 0
+	for _, v := range results {
+		d, ok := v.(*tensor.Dense)
+		if !ok || !d.Type().IsFloat() {
+			continue
+		}
+		values, _ := d.Float64s()
+		if finite(values) > 0 {
+			return false
+		}
+		all += len(values)
 	}
-	return a.maker.Make(a.set)
+	return all > 0
+}
+
+// finite counts the finite numbers.
+func finite(values []float64) (n int) {
+	for _, x := range values {
+		if x-x == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// attempt is one set of random inputs.
+type attempt struct {
+	maker *feeds.Maker
+	set   feeds.Set
+	sizes string
+}
+
+func (a attempt) make() (map[string]eval.Value, error) { return a.maker.Make(a.set) }
+
+// isKindOf says whether a is of the sizes of b, with another sort of values.
+func (a attempt) isKindOf(b attempt) bool {
+	return a.maker == b.maker && a.set.Plan == b.set.Plan && a.set.Kind != b.set.Kind
 }
 
 // maxAttempts is how many sets of random inputs a model may refuse.
@@ -212,21 +287,53 @@ func (j Job) randomInputs(m *onnx.Model) (out []attempt) {
 }
 
 // sort gives a failure of an engine its family.
-func (j Job) sort(ctx context.Context, doing string, err error) error {
+func (j Job) sort(ctx context.Context, doing string, err error, r *Result) error {
 	var ort *onnxruntime.Error
 	other := engine.ONNXRuntime
 	if j.engine() == engine.ONNXRuntime {
 		other = engine.Reference
 	}
+	// A library may say itself what it was at.
+	err = &told{err, fmt.Sprintf("%s %s: ", doing, j.Model), doing + ": "}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, eval.ErrBudget):
-		return fault.New(fault.Missing, "%s %s: %w", doing, j.Model, err).With("allow more with --max-memory")
+		return fault.New(fault.Missing, "%w", err).With("allow more with --max-memory")
 	case errors.Is(err, eval.ErrUnsupported), errors.As(err, &ort) && ort.Code == onnxruntime.CodeNotImplemented:
-		return fault.New(fault.Missing, "%s %s: %w", doing, j.Model, err).With("try --engine %s", other)
+		return fault.New(fault.Missing, "%w", err).With("try --engine %s", other)
+	case r.otherChip != "" && doing == "load": // the likeliest reason, whatever the code
+		return fault.New(fault.Input, "%w (%s)", err, r.otherChip)
+	case isDeviceFault(err):
+		return fault.New(fault.Program, "%w", err).With("look at the device with `npu-smi info` and at its logs")
+	case isShortage(err):
+		return fault.New(fault.Missing, "%w", err).With("free the device of other programs, or choose another with --device")
 	}
-	return fault.New(fault.Input, "%s %s: %w", doing, j.Model, err)
+	return fault.New(fault.Input, "%w", err)
+}
+
+// told is a failure with what was being done in front of it, once.
+type told struct {
+	error
+	prefix, short string
+}
+
+func (e *told) Error() string {
+	return e.prefix + strings.TrimPrefix(strings.TrimPrefix(e.error.Error(), e.prefix), e.short)
+}
+
+func (e *told) Unwrap() error { return e.error }
+
+// isDeviceFault says whether the device or its driver failed, and not the request.
+func isDeviceFault(err error) bool {
+	var acl *ascendcl.Error
+	return errors.As(err, &acl) && acl.Device()
+}
+
+// isShortage says whether the device lacks something: memory, streams, permission.
+func isShortage(err error) bool {
+	var acl *ascendcl.Error
+	return errors.As(err, &acl) && acl.Shortage()
 }
 
 func (j Job) progress(format string, args ...any) {

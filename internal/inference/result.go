@@ -18,13 +18,22 @@ import (
 type Result struct {
 	Model  string `json:"model"`
 	Engine string `json:"engine"`
-	// Random says that the inputs were random; Seed made them, and Sizes is what
-	// open dims got.
+	// Emulated says that npuctl's emulator ran the model, and no NPU.
+	Emulated bool `json:"emulated"`
+	// Random says that the inputs were random; Seed made them, Values says of which sort
+	// they are, and Sizes what open dims got.
 	Random bool   `json:"random"`
 	Seed   uint64 `json:"seed,omitempty"`
+	Values string `json:"values,omitempty"`
 	Sizes  string `json:"sizes,omitempty"`
+	// Gear is the gear that ran, such as "batch 4", of a compiled model that has gears.
+	Gear string `json:"gear,omitempty"`
+	// Gears lists all of them.
+	Gears string `json:"gears,omitempty"`
+	// Notes are what else there is to know.
+	Notes []string `json:"notes,omitempty"`
 
-	Inputs  []Port   `json:"inputs"`
+	Inputs  []Input  `json:"inputs"`
 	Outputs []Output `json:"outputs"`
 
 	// Comparisons are there when outputs were expected, one for each of those;
@@ -34,12 +43,20 @@ type Result struct {
 
 	LoadSeconds float64 `json:"load_seconds"`
 	RunSeconds  float64 `json:"run_seconds"`
+
+	otherChip string // says that the model was compiled for another chip than the device's
 }
 
 // Port is a value with its name and its type as it was: FLOAT[2,3].
 type Port struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
+}
+
+// Input is a value that the run was given, and the file it was saved to.
+type Input struct {
+	Port
+	File string `json:"file,omitempty"`
 }
 
 // Output is a value that the run gave.
@@ -59,12 +76,15 @@ type Comparison struct {
 	Output string `json:"output"`
 	Equal  bool   `json:"equal"`
 	// Problem is set when type, shape or structure differ.
-	Problem   string  `json:"problem,omitempty"`
-	Elements  int     `json:"elements"`
-	Differing int     `json:"differing"`
-	Cosine    float64 `json:"cosine"`
-	MaxAbs    float64 `json:"max_abs"`
-	MaxRel    float64 `json:"max_rel"`
+	Problem   string `json:"problem,omitempty"`
+	Elements  int    `json:"elements"`
+	Differing int    `json:"differing"`
+	// Finite counts the elements that are finite on both sides: the following measure
+	// these, and mean nothing when there is none.
+	Finite int     `json:"finite"`
+	Cosine float64 `json:"cosine"`
+	MaxAbs float64 `json:"max_abs"`
+	MaxRel float64 `json:"max_rel"`
 	// First is the first element that differs.
 	First *FirstDifference `json:"first,omitempty"`
 }
@@ -78,11 +98,11 @@ type FirstDifference struct {
 }
 
 // ports lists the inputs that a run was given.
-func ports(m *onnx.Model, values map[string]eval.Value) []Port {
-	out := []Port{}
+func ports(m *onnx.Model, values map[string]eval.Value) []Input {
+	out := []Input{}
 	for _, v := range onnxpass.RealInputs(m) {
 		if given := values[v.Name()]; given != nil {
-			out = append(out, Port{v.Name(), typeOf(given).String()})
+			out = append(out, Input{Port: Port{v.Name(), typeOf(given).String()}})
 		}
 	}
 	return out
@@ -120,6 +140,28 @@ func itemType(items []eval.Value) *onnx.Type {
 	return t
 }
 
+// saveInputs writes the inputs that were used where the job wants them.
+func (j Job) saveInputs(m *onnx.Model, inputs map[string]eval.Value, r *Result) error {
+	if j.SaveInputs == "" {
+		return nil
+	}
+	var values []valuefile.Named
+	for _, v := range onnxpass.RealInputs(m) {
+		if given := inputs[v.Name()]; given != nil {
+			values = append(values, valuefile.Named{Name: v.Name(), Value: given})
+		}
+	}
+	j.progress("write %s", j.SaveInputs)
+	paths, err := valuefile.Write(j.SaveInputs, j.Format, valuefile.Inputs, values)
+	if err != nil {
+		return fault.New(fault.Missing, "%w", err)
+	}
+	for i := range r.Inputs {
+		r.Inputs[i].File = paths[min(i, len(paths)-1)]
+	}
+	return nil
+}
+
 // write writes the outputs where the job wants them, and describes them.
 func (j Job) write(m *onnx.Model, outputs map[string]eval.Value, r *Result) error {
 	var values []valuefile.Named
@@ -132,7 +174,7 @@ func (j Job) write(m *onnx.Model, outputs map[string]eval.Value, r *Result) erro
 		return nil
 	}
 	j.progress("write %s", j.Output)
-	paths, err := valuefile.Write(j.Output, j.Format, values)
+	paths, err := valuefile.Write(j.Output, j.Format, valuefile.Outputs, values)
 	if err != nil {
 		return fault.New(fault.Missing, "%w", err)
 	}
@@ -191,17 +233,41 @@ func (j Job) compare(m *onnx.Model, outputs map[string]eval.Value, r *Result) er
 			continue
 		}
 		c := compare.Values(want, outputs[v.Name()], compare.Options{Tolerance: j.Tolerance})
-		r.Comparisons = append(r.Comparisons, comparison(v.Name(), c))
+		r.Comparisons = append(r.Comparisons, comparison(v.Name(), c, finitePairs(want, outputs[v.Name()], c)))
 		equal = equal && c.Equal
 	}
 	r.Equal = &equal
 	return r.verdict()
 }
 
-func comparison(name string, c compare.Result) Comparison {
+// finitePairs counts the elements that a comparison could measure.
+func finitePairs(want, got eval.Value, c compare.Result) int {
+	a, isDense := want.(*tensor.Dense)
+	b, isToo := got.(*tensor.Dense)
+	switch {
+	case c.Problem != "":
+		return 0
+	case !isDense || !isToo:
+		return c.Elements
+	}
+	x, isReal := a.Float64s()
+	y, isRealToo := b.Float64s()
+	if !isReal || !isRealToo || len(x) != len(y) {
+		return c.Elements
+	}
+	pairs := 0
+	for i := range x {
+		if x[i]-x[i] == 0 && y[i]-y[i] == 0 {
+			pairs++
+		}
+	}
+	return pairs
+}
+
+func comparison(name string, c compare.Result, finite int) Comparison {
 	out := Comparison{
 		Output: name, Equal: c.Equal, Problem: c.Problem, Elements: c.Elements, Differing: c.Differing,
-		Cosine: c.Cosine, MaxAbs: c.MaxAbs, MaxRel: c.MaxRel,
+		Finite: finite, Cosine: c.Cosine, MaxAbs: c.MaxAbs, MaxRel: c.MaxRel,
 	}
 	if c.First != nil {
 		out.First = &FirstDifference{c.First.Path, c.First.Index, c.First.Want, c.First.Got}

@@ -89,6 +89,8 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 			return r, err
 		}
 	}
+	_, statErr := os.Lstat(j.Output)
+	r.Replaced = statErr == nil
 	if err := m.Save(j.Output, onnx.SaveOptions{ExternalData: j.External}); err != nil {
 		return nil, fault.New(fault.Missing, "%w", err)
 	}

@@ -14,6 +14,8 @@ import (
 type Result struct {
 	Input  string `json:"input"`
 	Output string `json:"output"`
+	// Replaced says that Output was there before.
+	Replaced bool `json:"replaced"`
 
 	// Nodes of all subgraphs and function bodies, by operator and in sum.
 	NodesBefore int            `json:"nodes_before"`

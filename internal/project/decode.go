@@ -3,6 +3,7 @@ package project
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,9 @@ type decoder struct {
 	budget int
 }
 
+// knownTags are the types of YAML that may be written out.
+var knownTags = []string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!seq", "!!map"}
+
 // custom is a type that reads itself.
 type custom interface {
 	decodeYAML(d *decoder, n *yaml.Node) error
@@ -40,6 +44,9 @@ func (d *decoder) decode(n *yaml.Node, target any) error {
 	}
 	if n.Kind == yaml.AliasNode {
 		return d.decode(n.Alias, target)
+	}
+	if n.Style&yaml.TaggedStyle != 0 && !slices.Contains(knownTags, n.ShortTag()) {
+		return d.refuse(n, "the tag %s means nothing here", n.Tag).With("leave it out")
 	}
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil // a name without a value is as good as none
@@ -205,11 +212,31 @@ func keyOf(root *yaml.Node, section string) *yaml.Node {
 	return root
 }
 
+// valueOf is the value of a name in a mapping; nil when it is not there.
+func valueOf(n *yaml.Node, name string) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
 // decodeYAML reads the section model: a path, or its fields.
 func (m *Model) decodeYAML(d *decoder, n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
+	switch n.Kind {
+	case yaml.ScalarNode:
 		m.Path = n.Value
 		return nil
+	case yaml.SequenceNode:
+		return d.refuse(n, "one model is wanted here: its path, or path, batch, dims, input_shapes and bind").
+			With("name several on the command line")
 	}
 	return d.fields(n, reflect.ValueOf(m).Elem())
 }

@@ -1,17 +1,23 @@
 package project
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/onnxpass"
 )
 
 // FileName is the name of the project file, looked for in the working directory.
@@ -97,7 +103,7 @@ const maxFile = 1 << 20
 // Find reads the project file of a folder; nil when there is none.
 func Find(folder string) (*Project, error) {
 	path := filepath.Join(folder, FileName)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // a link to nothing is a mistake
 		return nil, nil
 	}
 	return Read(path)
@@ -123,18 +129,30 @@ func Read(path string) (*Project, error) {
 // relative to it.
 func Parse(data []byte, path string) (*Project, error) {
 	p := &Project{Path: path}
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
-		return nil, fault.New(fault.Input, "%s: %s", path, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "yaml: ", ""), "unmarshal errors:\n"))
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	var document, more yaml.Node
+	if err := documents.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, notYAML(path, err)
 	}
 	if len(document.Content) == 0 {
 		return p, nil
 	}
 	d := decoder{path: path, budget: maxNodes}
+	switch err := documents.Decode(&more); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		return nil, notYAML(path, err)
+	default:
+		return nil, d.refuse(&more, "a second document begins here, and one is all that is read").With("take away the line --- before it")
+	}
 	if err := d.decode(document.Content[0], p); err != nil {
 		return nil, err
 	}
 	return p, p.check(&d, document.Content[0])
+}
+
+func notYAML(path string, err error) error {
+	return fault.New(fault.Input, "%s: %s", path, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "yaml: ", ""), "unmarshal errors:\n"))
 }
 
 // check holds together what single fields cannot.
@@ -149,13 +167,53 @@ func (p *Project) check(d *decoder, root *yaml.Node) error {
 		{p.Compile.Dynamic && p.Gears.Text != "", "gears", "gears and compile.dynamic exclude each other: keep one"},
 		{p.Bench.Rate > 0 && p.Bench.Concurrency > 0, "bench", "rate and concurrency exclude each other: keep one"},
 		{len(p.Optimize.Passes) > 0 && len(p.Optimize.Skip) > 0, "optimize", "passes and skip exclude each other: keep one"},
-		{p.Model.Batch < 0, "model", "batch is at least 1"},
-		{p.Compile.Jobs < 0, "compile", "jobs is at least 1"},
-		{p.Bench.Rate < 0 || p.Bench.Concurrency < 0, "bench", "rate and concurrency are more than 0"},
-		{p.Serve.MaxBatchSize < 0 || p.Serve.Instances < 0, "serve", "max_batch_size and instances are not negative"},
 	} {
 		if rule.broken {
 			return d.refuse(keyOf(root, rule.section), "%s", rule.text)
+		}
+	}
+	for _, rule := range []struct {
+		value         float64
+		least, most   float64
+		section, name string
+	}{
+		{float64(p.Model.Batch), 1, math.MaxInt32, "model", "batch"},
+		{float64(p.Compile.Jobs), 1, math.MaxInt32, "compile", "jobs"},
+		{p.Bench.Rate, math.SmallestNonzeroFloat64, math.MaxFloat64, "bench", "rate"},
+		{float64(p.Bench.Concurrency), 1, math.MaxInt32, "bench", "concurrency"},
+		{float64(p.Serve.MaxBatchSize), 0, math.MaxInt32, "serve", "max_batch_size"},
+		{float64(p.Serve.Instances), 0, math.MaxInt32, "serve", "instances"},
+	} {
+		at := valueOf(valueOf(root, rule.section), rule.name)
+		if at == nil || at.Tag == "!!null" || rule.value >= rule.least && rule.value <= rule.most {
+			continue
+		}
+		return d.refuse(at, "%s is %s", rule.name, rangeText(rule.least, rule.most))
+	}
+	return p.checkSizes(d, valueOf(root, "model"))
+}
+
+func rangeText(least, most float64) string {
+	switch {
+	case most == math.MaxFloat64:
+		return "more than 0"
+	case least == 0:
+		return fmt.Sprintf("not negative, and at most %.0f", most)
+	}
+	return fmt.Sprintf("at least %.0f, and at most %.0f", least, most)
+}
+
+// checkSizes holds the sizes of dims and inputs against what there can be.
+func (p *Project) checkSizes(d *decoder, model *yaml.Node) error {
+	dims, shapes := valueOf(model, "dims"), valueOf(model, "input_shapes")
+	for _, name := range slices.Sorted(maps.Keys(p.Model.Dims)) {
+		if size := p.Model.Dims[name]; size < 0 || size > math.MaxInt32 {
+			return d.refuse(valueOf(dims, name), "%d is no size of a dim: it is %s", size, rangeText(0, math.MaxInt32))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Model.InputShapes)) {
+		if _, err := onnxpass.ParseShape(p.Model.InputShapes[name]); err != nil {
+			return d.refuse(valueOf(shapes, name), "%v", err).With("give it as --input-shape does: \"1,3,224,224\"")
 		}
 	}
 	return nil
@@ -170,5 +228,9 @@ func (p *Project) Resolve(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(filepath.Dir(p.Path), path)
+	slash := "" // says that it is a folder
+	if strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator)) {
+		slash = string(filepath.Separator)
+	}
+	return filepath.Join(filepath.Dir(p.Path), path) + slash
 }

@@ -100,6 +100,16 @@ func TestParseRefuses(t *testing.T) {
 		"bench: {rate: 1, concurrency: 2}":      "rate and concurrency exclude each other",
 		"model: {batch: -1}":                    "batch is at least 1",
 		"\tx":                                   "npuctl.yaml: ",
+		"model: a\n---\nsoc: b":                 "npuctl.yaml:2:1: a second document begins here",
+		"model: {batch: 0}":                     "npuctl.yaml:1:16: batch is at least 1",
+		"model:\n  batch: 99999999999":          "npuctl.yaml:2:10: batch is at least 1, and at most 2147483647",
+		"compile:\n  jobs: 0":                   "npuctl.yaml:2:9: jobs is at least 1",
+		"bench: {rate: -1}":                     "npuctl.yaml:1:15: rate is more than 0",
+		"model: {dims: {h: -4}}":                "npuctl.yaml:1:19: -4 is no size of a dim",
+		"model:\n  input_shapes:\n    x: 1,b":   "npuctl.yaml:3:8: ",
+		"model: !secret x":                      "npuctl.yaml:1:8: the tag !secret means nothing here",
+		"soc: !!binary aGk=":                    "npuctl.yaml:1:6: the tag !!binary means nothing here",
+		"model: [a.onnx, b.onnx]":               "npuctl.yaml:1:8: one model is wanted here",
 	} {
 		_, err := Parse([]byte(text), "npuctl.yaml")
 		if fault.FamilyOf(err) != fault.Input || !strings.Contains(err.Error(), want) {
@@ -132,11 +142,23 @@ func TestFind(t *testing.T) {
 	if err != nil || p.ModelPath() != filepath.Join(folder, "m.onnx") {
 		t.Errorf("%+v, %v", p, err)
 	}
+	if got, want := p.Resolve("out/"), filepath.Join(folder, "out")+string(filepath.Separator); got != want {
+		t.Errorf("a folder is %s, want %s", got, want)
+	}
 	if err := os.Truncate(path, maxFile+1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Find(folder); fault.FamilyOf(err) != fault.Input {
 		t.Errorf("a file too large: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("gone.yaml", path); err != nil {
+		t.Skip(err)
+	}
+	if _, err := Find(folder); fault.FamilyOf(err) != fault.Input {
+		t.Errorf("a link to nothing: %v", err)
 	}
 }
 

@@ -39,7 +39,7 @@ func Template(f Facts) string {
 	line("")
 	line("# The chip: Ascend and the Name column of npu-smi info. A list compiles for several.")
 	if f.SoC == "" {
-		line("# soc: Ascend910B3")
+		line("# soc: Ascend910B3          # still to be set, or given as --soc")
 	} else {
 		line("soc: %s", quote(f.SoC))
 	}

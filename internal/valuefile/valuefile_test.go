@@ -270,7 +270,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			outer := t.TempDir()
 			target := filepath.Join(outer, "a", "b", "out")
-			paths, err := Write(target, format, values())
+			paths, err := Write(target, format, Outputs, values())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +300,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestArchiveRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.npz")
-	if _, err := Write(path, "npy", values()[:4]); err != nil {
+	if _, err := Write(path, "npy", Outputs, values()[:4]); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Reader{Side: Outputs, Slots: types()[:4], Flag: "--expect"}.Read([]string{path})
@@ -312,7 +312,7 @@ func TestArchiveRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", v.Name, r)
 		}
 	}
-	if _, err := Write(path, "npy", values()); err == nil || !strings.Contains(err.Error(), `"seq"`) {
+	if _, err := Write(path, "npy", Outputs, values()); err == nil || !strings.Contains(err.Error(), `"seq"`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -326,11 +326,11 @@ func TestWriteFailsWhole(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(target, "b.npy")); err != nil {
 		t.Skip(err)
 	}
-	_, err := Write(target, "npy", []Named{{"a", floats}, {"b", ints}})
+	_, err := Write(target, "npy", Outputs, []Named{{"a", floats}, {"b", ints}})
 	if err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := Write(target, "npy", []Named{{strings.Repeat("long", 100), floats}}); err == nil || !strings.Contains(err.Error(), ".npz") {
+	if _, err := Write(target, "npy", Outputs, []Named{{strings.Repeat("long", 100), floats}}); err == nil || !strings.Contains(err.Error(), ".npz") {
 		t.Errorf("error %v", err)
 	}
 	if entries, _ := os.ReadDir(target); len(entries) != 1 {

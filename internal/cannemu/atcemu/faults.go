@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,6 +48,32 @@ func readFaults(text string) faults {
 		}
 	}
 	return f
+}
+
+// faultWords are all words of the variable: those above, and behind them the library's.
+var faultWords = []string{"crash", "hang", "disk-full", "garbage", "slow", "oom", "load", "copy", "timeout", "exception", "ecc", "device-lost", "slow-stream"}
+
+// unknownFaults lists the words of the variable that there are not: a test of a caller
+// that asks for no fault passes for the wrong reason.
+func unknownFaults(text string) (unknown []string) {
+	for word := range strings.SplitSeq(text, ",") {
+		name := strings.TrimSpace(word)
+		if i := strings.IndexAny(name, "=@ "); i >= 0 {
+			name = name[:i]
+		}
+		isCounted := func(known string) bool { // oomx3 strikes three times
+			times, ok := strings.CutPrefix(name, known+"x")
+			_, err := strconv.Atoi(times)
+			return ok && err == nil
+		}
+		if slices.ContainsFunc(faultWords, isCounted) {
+			continue
+		}
+		if name != "" && !slices.Contains(faultWords, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
 }
 
 // disturb waits, hangs or dies in the middle of a compile, as asked for.

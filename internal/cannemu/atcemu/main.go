@@ -54,6 +54,9 @@ func Main(ctx context.Context, args []string, p Process, stdout, stderr io.Write
 	if p.Die == nil {
 		p.Die = die
 	}
+	for _, word := range unknownFaults(p.Getenv(FaultVariable)) {
+		fmt.Fprintf(stderr, "[WARNING] the emulator knows no fault %q of %s; it knows %s\n", word, FaultVariable, strings.Join(faultWords, ", "))
+	}
 	r := &run{Process: p, args: args, out: stdout, errOut: stderr, faults: readFaults(p.Getenv(FaultVariable))}
 	return r.main(ctx)
 }

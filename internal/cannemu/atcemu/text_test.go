@@ -43,3 +43,14 @@ func TestFaultWords(t *testing.T) {
 		}
 	}
 }
+
+// A word that there is not is told, whichever of the two it would be for.
+func TestUnknownFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "crash": "", "oom@3x1,slow=2": "", "oomx2": "", " device-lost@20 ": "", "crahs": "crahs", "oom,bang@2,slow-steam=4": "bang slow-steam",
+	} {
+		if got := strings.Join(unknownFaults(text), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -50,6 +50,15 @@ static const struct fault_name *find_name(const char *text, size_t length) {
   return NULL;
 }
 
+// Words for the emulator's atc, which mean nothing here.
+static bool is_for_atc(const char *text, size_t length) {
+  static const char *const words[] = {"crash", "hang", "disk-full", "garbage", "slow"};
+  for (size_t i = 0; i < COUNT(words); i++) {
+    if (strlen(words[i]) == length && strncmp(words[i], text, length) == 0) return true;
+  }
+  return false;
+}
+
 static void read_faults(void) {
   const char *at = getenv("NPUCTL_EMULATOR_FAULT");
   while (at != NULL && *at && fault_count < MAX_FAULTS) {
@@ -67,6 +76,8 @@ static void read_faults(void) {
         if (*part == 'x') fault->times = number;
         part = next > part ? next : part + 1;
       }
+    } else if (strcspn(at, ",=@ ") > 0 && !is_for_atc(at, strcspn(at, ",=@ "))) {
+      fprintf(stderr, "npuctl's emulator knows no fault \"%.*s\" of NPUCTL_EMULATOR_FAULT\n", (int)strcspn(at, ","), at);
     }
     at = *end ? end + 1 : end;
   }

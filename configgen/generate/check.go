@@ -1,0 +1,144 @@
+package generate
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/npuctl/npuctl/configgen"
+	"github.com/npuctl/npuctl/configgen/rules"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/findings"
+	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/tensor"
+)
+
+// check holds the config against the rules, alone and beside a model that has the
+// signature of ours and nothing else, and the model's operators against those of CANN.
+// An error in the config is a failure: it is not written. What the operators are found
+// to be is told, and no fault of the config.
+func (p *plan) check(r *Result) ([]findings.Finding, error) {
+	options := rules.Options{Chip: p.Chip}
+	alone := rules.CheckText(r.Config, []byte(r.Text), options)
+	if err := refused(alone.Findings); err != nil {
+		return nil, err
+	}
+	found, err := p.checkBeside(r, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := refused(found); err != nil {
+		return nil, err
+	}
+	if !p.isGE() {
+		return found, nil
+	}
+	model, err := rules.Check([]string{p.Model}, options)
+	if err != nil {
+		return nil, err
+	}
+	return append(found, model.Findings...), nil
+}
+
+// refused gives a failure for the first error among findings.
+func refused(all []findings.Finding) error {
+	for _, f := range all {
+		if f.Severity == findings.Error || f.Refuses {
+			return fault.New(fault.Input, "the config would not do: %s (%s)", f.Message, f.Rule).With("%s", f.Fix)
+		}
+	}
+	return nil
+}
+
+// checkBeside checks the config in a repository of its own, made for the check.
+func (p *plan) checkBeside(r *Result, options rules.Options) ([]findings.Finding, error) {
+	folder, err := os.MkdirTemp("", "npuctl-config-")
+	if err != nil {
+		return nil, fault.New(fault.Missing, "make a folder to check the config in: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	model := filepath.Join(folder, p.Name)
+	version := filepath.Join(model, strconv.FormatInt(p.Version, 10))
+	err = os.MkdirAll(version, 0o755)
+	for _, other := range p.otherVersions() {
+		if err == nil && other != filepath.Base(version) {
+			err = os.Mkdir(filepath.Join(model, other), 0o755)
+		}
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(model, configFile), []byte(r.Text), 0o644)
+	}
+	if err == nil {
+		err = p.standIn().Save(filepath.Join(version, modelFile), onnx.SaveOptions{})
+	}
+	if err != nil {
+		return nil, fault.New(fault.Missing, "write the config to check it: %w", err)
+	}
+	result, err := rules.Check([]string{model}, options)
+	if err != nil {
+		return nil, err
+	}
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		if rest, ok := strings.CutPrefix(f.File, folder); ok {
+			f.File = filepath.Clean(p.Repository + rest)
+		}
+	}
+	return result.Findings, nil
+}
+
+// otherVersions are the version folders that are in the repository already.
+func (p *plan) otherVersions() (names []string) {
+	entries, _ := os.ReadDir(filepath.Join(p.Repository, p.Name)) // none, where it cannot be read
+	for _, e := range entries {
+		if n, err := strconv.ParseInt(e.Name(), 10, 63); err == nil && e.IsDir() && e.Name() == strconv.FormatInt(n, 10) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// standIn is a model with the signature of ours.
+func (p *plan) standIn() *onnx.Model {
+	m := onnx.NewModel(8, 13)
+	for _, in := range p.inputs {
+		m.Graph.AddInput(in.name, typeOf(in, nil))
+	}
+	for _, out := range p.outputs {
+		v := m.Graph.Find(out.name)
+		if v == nil {
+			v = m.Graph.Add("Identity", []*onnx.Value{m.Graph.Inputs()[0]}, []string{out.name}).Output(0)
+			v.Type = typeOf(out, p.names[out.name])
+		}
+		m.Graph.AddOutput(v)
+	}
+	return m
+}
+
+// typeOf is a tensor's type, with new names of dims where there are any.
+func typeOf(t port, names []string) *onnx.Type {
+	shape := &onnx.Shape{Dims: []onnx.Dim{}}
+	for i, d := range t.dims {
+		axis := onnx.Dim{Value: d.size, Known: d.size != open, Param: d.name}
+		if axis.Known {
+			axis.Param = ""
+		} else {
+			axis.Value = 0
+		}
+		if names != nil && names[i] != "" {
+			axis.Param = names[i]
+		}
+		shape.Dims = append(shape.Dims, axis)
+	}
+	return onnx.TensorType(elemOf(t.kind)).WithShape(shape)
+}
+
+func elemOf(kind configgen.DataType) tensor.Type {
+	for elem, k := range types {
+		if k == kind {
+			return elem
+		}
+	}
+	return tensor.Undefined
+}

@@ -1,0 +1,314 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/findings"
+	"github.com/npuctl/npuctl/onnxpass"
+	"github.com/npuctl/npuctl/soc"
+)
+
+// The backends that a config can be made for.
+const (
+	GE          = "npu_ge"
+	ONNXRuntime = "onnxruntime"
+)
+
+// Backends lists them.
+func Backends() []string { return []string{GE, ONNXRuntime} }
+
+// Form is how the shapes of the served graph are known.
+type Form string
+
+// The forms.
+const (
+	Static  Form = "static"  // every dim, but for a batch that is run one by one
+	Gears   Form = "gears"   // one of several sizes
+	Dynamic Form = "dynamic" // open dims stay open
+)
+
+// Job is what to make of a model. The zero value of a field leaves the choice to
+// this package.
+type Job struct {
+	// Model is the ONNX file, Repository the folder to which the model's folder goes.
+	Model, Repository string
+	// Name is the model's name in the server; "" takes that of the file.
+	Name string
+	// Version is the number of the version folder; 0 is 1.
+	Version int64
+	// Backend is one of [Backends]; "" is npu_ge.
+	Backend string
+
+	// Sizes fixes open dims, as in every other command.
+	Sizes onnxpass.Specialization
+	// Static demands a graph without open dims but a batch; Gears lists the sizes of
+	// one with gears, as package gears reads them; Dynamic leaves dims open. At most one.
+	Static, Dynamic bool
+	Gears           string
+	// MaxBatch is max_batch_size; nil chooses, 0 writes the batch into the dims.
+	MaxBatch *int32
+
+	// Preferred are the sizes at which a batch is sent at once; nil chooses.
+	Preferred []int32
+	// NoBatching leaves dynamic_batching out.
+	NoBatching bool
+	// MaxQueueDelay is how long a request waits for others.
+	MaxQueueDelay time.Duration
+
+	// Instances is how many instances run (0 is 1), Devices the NPUs or GPUs that they
+	// run on (nil leaves it to the backend), Streams how many run beside each other on
+	// one NPU (0 derives it). CPU is for onnxruntime: no GPU even where there is one.
+	Instances, Streams int
+	Devices            []int
+	CPU                bool
+	// Precision is a word of precision_mode_v2 or precision_mode; "" is GE's default.
+	Precision string
+	// AICoreNum limits the cores: cube|vector, or one number.
+	AICoreNum string
+	// VersionPolicy is latest, latest:N, all or specific:1,3; "" is latest.
+	VersionPolicy string
+	// Chip is held against the plan; nil for none in particular.
+	Chip *soc.Chip
+
+	// Link makes hard links instead of copies.
+	Link bool
+	// Force replaces files that differ.
+	Force bool
+	// Preview writes nothing.
+	Preview bool
+}
+
+// Result is what was written, or would be.
+type Result struct {
+	Name    string `json:"name"`
+	Version int64  `json:"version"`
+	Backend string `json:"backend"`
+	Form    Form   `json:"form"`
+	// Config is the path of config.pbtxt; Text what it holds.
+	Config string `json:"config"`
+	Text   string `json:"text"`
+	// Files are the model and its side files, in their places.
+	Files        []File             `json:"files"`
+	MaxBatchSize int32              `json:"max_batch_size"`
+	Inputs       []Tensor           `json:"inputs"`
+	Outputs      []Tensor           `json:"outputs"`
+	Gears        [][]int64          `json:"gears"`
+	Choices      []Choice           `json:"choices"`
+	Notes        []string           `json:"notes"`
+	Findings     []findings.Finding `json:"findings"`
+	// Written is false after a preview and when everything was there already.
+	Written bool `json:"written"`
+	// Diff is how Text differs from the config that is there, as a unified diff; "" when
+	// it does not.
+	Diff string `json:"diff"`
+}
+
+// File is one file of the repository beside the config.
+type File struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+	// How is copied, linked, rewritten (with other names of output dims) or kept (it was
+	// there).
+	How string `json:"how"`
+}
+
+// Tensor is an input or output as the config lists it.
+type Tensor struct {
+	Name string  `json:"name"`
+	Type string  `json:"type"`
+	Dims []int64 `json:"dims"`
+}
+
+// Choice is one decision: the field it is about, and the reason.
+type Choice struct {
+	Field string `json:"field"`
+	Why   string `json:"why"`
+}
+
+// Run makes the repository's part of the model. The result is given with a failure of
+// the family Goal, too, as far as it goes.
+func (j Job) Run(ctx context.Context) (*Result, error) {
+	if err := j.complete(); err != nil {
+		return nil, err
+	}
+	s, err := readSignature(ctx, j.Model, j.Sizes)
+	if err != nil {
+		return nil, err
+	}
+	p, err := j.plan(s)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := p.document()
+	if err != nil {
+		return nil, err
+	}
+	r := p.result(string(doc))
+	if r.Findings, err = p.check(r); err != nil {
+		return nil, err
+	}
+	return r, p.place(ctx, r)
+}
+
+// complete fills in what has a fixed default, and refuses what cannot be meant.
+func (j *Job) complete() error {
+	if j.Name == "" {
+		j.Name = nameOf(j.Model)
+	}
+	if j.Version == 0 {
+		j.Version = 1
+	}
+	if j.Backend == "" {
+		j.Backend = GE
+	}
+	if j.Instances == 0 {
+		j.Instances = 1
+	}
+	for _, check := range []func() error{j.checkIdentity, j.checkForm, j.checkBatching, j.checkInstances, j.checkOptions} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// nameOf makes a model's name of its file's: what URLs do not carry becomes _.
+func nameOf(path string) string {
+	base := filepath.Base(path)
+	name := unfit.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "_")
+	if name = strings.TrimLeft(name, "."); name == "" {
+		return "model"
+	}
+	return name
+}
+
+func (j *Job) checkIdentity() error {
+	switch ext := strings.ToLower(filepath.Ext(j.Model)); {
+	case ext == ".om" || ext == ".om2" || ext == ".exeom":
+		return fault.New(fault.Usage, "%s: %s does not load compiled models", j.Model, GE).
+			With("give the .onnx that it was compiled from")
+	case !slices.Contains(Backends(), j.Backend):
+		return fault.New(fault.Usage, "--backend %s: there are %s", j.Backend, strings.Join(Backends(), " and "))
+	case unfit.MatchString(j.Name) || strings.HasPrefix(j.Name, "."):
+		return fault.New(fault.Usage, "--name %s: use A-Z a-z 0-9 . _ - and no dot in front", j.Name).
+			With("the server does not decode other characters in URLs")
+	case j.Version < 1:
+		return fault.New(fault.Usage, "--version %d: versions count from 1", j.Version)
+	}
+	policy, err := parsePolicy(j.VersionPolicy)
+	if err == nil && policy.Specific != nil && !slices.Contains(policy.Specific.Versions, j.Version) {
+		return fault.New(fault.Usage, "--version-policy %s: version %d is not among them, and would not be served", j.VersionPolicy, j.Version)
+	}
+	return err
+}
+
+func (j *Job) checkForm() error {
+	var given []string
+	for _, f := range []struct {
+		flag string
+		is   bool
+	}{{"--static", j.Static}, {"--gears", j.Gears != ""}, {"--dynamic", j.Dynamic}} {
+		if f.is {
+			given = append(given, f.flag)
+		}
+	}
+	if len(given) > 1 {
+		return fault.New(fault.Usage, "%s and %s: a graph is one of them", given[0], given[1])
+	}
+	if len(given) == 1 && j.Backend == ONNXRuntime && !j.Dynamic {
+		return j.ignored(given[0])
+	}
+	if j.MaxBatch != nil && *j.MaxBatch < 0 {
+		return fault.New(fault.Usage, "--max-batch-size %d: give 1 or more, or 0 to write the batch into the dims", *j.MaxBatch)
+	}
+	return nil
+}
+
+// ignored is the failure of an option of the other backend.
+func (j *Job) ignored(flag string) error {
+	return fault.New(fault.Usage, "%s would be ignored: %s has no such thing", flag, j.Backend).With("leave it out, or use --backend %s", GE)
+}
+
+// longestDelay is what a client might still wait for.
+const longestDelay = time.Minute
+
+func (j *Job) checkBatching() error {
+	for i, n := range j.Preferred {
+		switch {
+		case n < 1:
+			return fault.New(fault.Usage, "--preferred %d: sizes count from 1", n)
+		case slices.Contains(j.Preferred[:i], n):
+			return fault.New(fault.Usage, "--preferred: %d is given twice", n)
+		}
+	}
+	switch {
+	case j.MaxQueueDelay < 0 || j.MaxQueueDelay > longestDelay:
+		return fault.New(fault.Usage, "--max-queue-delay %s: give a time up to %s, such as 500us or 2ms", j.MaxQueueDelay, longestDelay)
+	case j.MaxQueueDelay%time.Microsecond != 0:
+		return fault.New(fault.Usage, "--max-queue-delay %s: the server counts whole microseconds", j.MaxQueueDelay)
+	case j.NoBatching && (j.Preferred != nil || j.MaxQueueDelay > 0):
+		return fault.New(fault.Usage, "--no-batching with sizes or a delay of batches: give one of them")
+	}
+	return nil
+}
+
+// Bounds of what can be meant: the server makes instances one after another, each
+// with a thread of its own.
+const (
+	mostInstances = 1024
+	mostStreams   = 1000 // npu_ge numbers its graphs with three digits for each model
+)
+
+func (j *Job) checkInstances() error {
+	switch {
+	case j.Instances < 1 || j.Instances > mostInstances:
+		return fault.New(fault.Usage, "--instances %d: give 1 to %d", j.Instances, mostInstances)
+	case j.Streams < 0 || j.Streams > mostStreams:
+		return fault.New(fault.Usage, "--streams %d: give 1 to %d", j.Streams, mostStreams)
+	case j.Streams > 0 && j.Backend != GE:
+		return j.ignored("--streams")
+	case j.CPU && j.Backend != ONNXRuntime:
+		return fault.New(fault.Usage, "--devices cpu: %s runs on NPUs", j.Backend).With("give their numbers, or use --backend %s", ONNXRuntime)
+	}
+	for i, d := range j.Devices {
+		if d < 0 || slices.Contains(j.Devices[:i], d) {
+			return fault.New(fault.Usage, "--devices: %d: give numbers from 0 up, each once", d)
+		}
+	}
+	return nil
+}
+
+// coreNumbers is the grammar of ge.aicoreNum.
+var coreNumbers = regexp.MustCompile(`^[1-9][0-9]{0,3}(\|[0-9]{0,4})?$`)
+
+func (j *Job) checkOptions() error {
+	switch {
+	case j.Backend != GE && j.Precision != "":
+		return j.ignored("--precision")
+	case j.Backend != GE && j.AICoreNum != "":
+		return j.ignored("--aicore-num")
+	case j.AICoreNum != "" && !coreNumbers.MatchString(j.AICoreNum):
+		return fault.New(fault.Usage, "--aicore-num %s: give cube|vector as 12|10, or one number on chips with one kind of core", j.AICoreNum)
+	case j.Chip != nil && j.Precision != "" && !j.Chip.Shared().AllowsPrecision(j.Precision):
+		return fault.New(fault.Usage, "--precision %s: %s does not have that mode", j.Precision, j.Chip.Name)
+	}
+	_, err := precisionKey(j.Precision)
+	return err
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

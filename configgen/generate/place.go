@@ -1,0 +1,421 @@
+package generate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/npuctl/npuctl/internal/atomicfile"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/onnx"
+)
+
+// How a file came into its place.
+const (
+	copied    = "copied"
+	linked    = "linked"
+	rewritten = "rewritten"
+	kept      = "kept"
+)
+
+// result tells the plan.
+func (p *plan) result(text string) *Result {
+	r := &Result{
+		Name: p.Name, Version: p.Version, Backend: p.Backend, Form: p.form, MaxBatchSize: p.maxBatch,
+		Config: filepath.Join(p.Repository, p.Name, configFile), Text: text,
+		Files: []File{}, Inputs: []Tensor{}, Outputs: []Tensor{}, Gears: [][]int64{},
+		Choices: append([]Choice{}, p.choices...), Notes: append([]string{}, p.notes...),
+	}
+	for _, in := range p.inputs {
+		dims, _ := p.dims(in)
+		r.Inputs = append(r.Inputs, Tensor{in.name, in.kind.String(), dims})
+	}
+	for _, out := range p.outputs {
+		dims, _ := p.dims(out)
+		r.Outputs = append(r.Outputs, Tensor{out.name, out.kind.String(), dims})
+	}
+	if p.gears != nil {
+		r.Gears = p.gears.rows
+	}
+	return r
+}
+
+// source is a file that goes into the version folder.
+type source struct {
+	from, to string
+	how      string
+	bytes    int64
+	// differs is set when another file is there already.
+	differs bool
+}
+
+// placer puts a plan's files into their places, all or none.
+type placer struct {
+	*plan
+	result  *Result
+	folder  string // of the version
+	stage   string // of a rewritten model; "" for others
+	sources []source
+	files   []*atomicfile.File
+	undo    []func() // what was done that atomicfile does not know
+}
+
+// place writes the files, or says what would be written.
+func (p *plan) place(ctx context.Context, r *Result) error {
+	w := &placer{plan: p, result: r, folder: filepath.Join(p.Repository, p.Name, strconv.FormatInt(p.Version, 10))}
+	defer func() {
+		if w.stage != "" {
+			os.RemoveAll(w.stage)
+		}
+	}()
+	old, err := os.ReadFile(r.Config)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Input, "%w", err)
+	}
+	hasConfig := err == nil
+	if !hasConfig || string(old) != r.Text {
+		r.Diff = diffText(r.Config, old, hasConfig, r.Text)
+	}
+	if err := w.findSources(); err != nil {
+		return err
+	}
+	if p.Preview {
+		return nil
+	}
+	if err := w.refuse(hasConfig); err != nil {
+		return err
+	}
+	isSame := r.Diff == "" && !slices.ContainsFunc(w.sources, func(s source) bool { return s.how != kept })
+	if isSame {
+		return nil
+	}
+	if err := w.write(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	}
+	r.Written = true
+	return nil
+}
+
+// diffText is a unified diff of the config that is there and the new one.
+func diffText(path string, old []byte, isThere bool, text string) string {
+	from := path
+	if !isThere {
+		from = os.DevNull
+	}
+	return string(diff.Diff(filepath.ToSlash(from), old, filepath.ToSlash(path), []byte(text)))
+}
+
+// findSources lists the model and its side files, and looks what is there already.
+func (w *placer) findSources() error {
+	how := copied
+	if w.Link {
+		how = linked
+	}
+	model, sides := w.Model, w.sides
+	if len(w.names) > 0 {
+		var err error
+		if model, sides, err = w.rewrite(); err != nil {
+			return err
+		}
+		how = rewritten
+	}
+	w.sources = []source{{from: model, to: filepath.Join(w.folder, modelFile), how: how}}
+	for _, side := range sides {
+		local := filepath.FromSlash(side)
+		if !filepath.IsLocal(local) || filepath.Clean(local) == modelFile {
+			return fault.New(fault.Input, "%s: its data is in %q, which cannot stand beside %s", w.Model, side, modelFile).With("npuctl optimize writes the model with other side files")
+		}
+		w.sources = append(w.sources, source{from: filepath.Join(filepath.Dir(model), local), to: filepath.Join(w.folder, local), how: how})
+	}
+	for i := range w.sources {
+		if err := w.sources[i].look(); err != nil {
+			return fault.New(fault.Input, "%w", err)
+		}
+		s := w.sources[i]
+		w.result.Files = append(w.result.Files, File{s.to, s.bytes, s.how})
+	}
+	return nil
+}
+
+// look says whether the file is there, and whether it is another one.
+func (s *source) look() error {
+	from, err := os.Stat(s.from)
+	if err != nil {
+		return err
+	}
+	s.bytes = from.Size()
+	to, err := os.Stat(s.to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !to.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", s.to)
+	}
+	isSame := os.SameFile(from, to)
+	if !isSame {
+		if isSame, err = sameContent(s.from, s.to); err != nil {
+			return err
+		}
+	}
+	if s.differs = !isSame; isSame {
+		s.how = kept
+	}
+	return nil
+}
+
+// sameContent compares two files.
+func sameContent(a, b string) (bool, error) {
+	f, err := os.Open(a)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	g, err := os.Open(b)
+	if err != nil {
+		return false, err
+	}
+	defer g.Close()
+	x, y := make([]byte, 1<<18), make([]byte, 1<<18)
+	for {
+		n, err := io.ReadFull(f, x)
+		m, err2 := io.ReadFull(g, y)
+		switch {
+		case !bytes.Equal(x[:n], y[:m]):
+			return false, nil
+		case err == nil && err2 == nil:
+			continue
+		}
+		for _, e := range []error{err, err2} {
+			if e != nil && e != io.EOF && e != io.ErrUnexpectedEOF {
+				return false, e
+			}
+		}
+		return true, nil
+	}
+}
+
+// refuse is the failure of a place that is taken.
+func (w *placer) refuse(hasConfig bool) error {
+	others := w.otherModels()
+	if w.Force {
+		if len(others) > 0 {
+			w.result.Notes = append(w.result.Notes, fmt.Sprintf("%s takes the first .onnx that it finds in the model's folder; there is also %s", GE, strings.Join(others, ", ")))
+		}
+		return nil
+	}
+	if hasConfig && w.result.Diff != "" {
+		return fault.New(fault.Usage, "%s is there and says something else; nothing was written", w.result.Config).
+			With("--diff shows what would change, --force replaces it")
+	}
+	for _, s := range w.sources {
+		if s.differs {
+			return fault.New(fault.Usage, "%s is there and is another file; nothing was written", s.to).With("--force replaces it; --version N puts the model beside it")
+		}
+	}
+	if len(others) > 0 {
+		return fault.New(fault.Usage, "%s is there, and %s takes the first .onnx that it finds, whatever the version; nothing was written", others[0], GE).
+			With("give the model another --name, or take the old file away; --force writes beside it")
+	}
+	return nil
+}
+
+// entriesLimit bounds how much of a folder is looked through.
+const entriesLimit = 4096
+
+// otherModels lists further .onnx files in the model's folder, for npu_ge.
+func (w *placer) otherModels() (out []string) {
+	if !w.isGE() {
+		return nil
+	}
+	seen := 0
+	_ = filepath.WalkDir(filepath.Join(w.Repository, w.Name), func(path string, entry fs.DirEntry, err error) error {
+		if seen++; err != nil || seen > entriesLimit {
+			return fs.SkipAll // what cannot be read holds nothing that could be told
+		}
+		isOurs := slices.ContainsFunc(w.sources, func(s source) bool { return s.to == path })
+		if !entry.IsDir() && strings.HasSuffix(path, ".onnx") && !isOurs {
+			out = append(out, path)
+		}
+		return nil
+	})
+	return out
+}
+
+// write brings everything into its place, the config last.
+func (w *placer) write(ctx context.Context) (err error) {
+	defer func() {
+		for _, f := range w.files {
+			f.Abort()
+		}
+		if err != nil {
+			for _, back := range slices.Backward(w.undo) {
+				back()
+			}
+		}
+	}()
+	if err := w.makeFolders(); err != nil {
+		return fault.New(fault.Missing, "%w", err)
+	}
+	for _, s := range w.sources {
+		if err := w.bring(ctx, s); err != nil {
+			return err
+		}
+	}
+	if w.result.Diff != "" {
+		config, err := w.create(w.result.Config)
+		if err != nil {
+			return err
+		}
+		if _, err := config.WriteString(w.result.Text); err != nil {
+			return fault.New(fault.Missing, "write %s: %w", w.result.Config, err)
+		}
+	}
+	if err := atomicfile.Commit(w.files...); err != nil {
+		return fault.New(fault.Missing, "write %s: %w", w.folder, err)
+	}
+	return nil
+}
+
+// makeFolders makes the folders of all files; those that were not there go again when
+// something fails.
+func (w *placer) makeFolders() error {
+	for _, s := range w.sources {
+		var missing []string
+		for at := filepath.Dir(s.to); ; at = filepath.Dir(at) {
+			if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			missing = append(missing, at)
+		}
+		for _, folder := range slices.Backward(missing) {
+			if err := os.Mkdir(folder, 0o777); err != nil {
+				return err
+			}
+			w.undo = append(w.undo, func() { os.Remove(folder) })
+		}
+	}
+	return nil
+}
+
+func (w *placer) create(path string) (*atomicfile.File, error) {
+	f, err := atomicfile.Create(path)
+	if err != nil {
+		return nil, fault.New(fault.Missing, "write %s: %w", path, err)
+	}
+	w.files = append(w.files, f)
+	return f, nil
+}
+
+// bring begins one file. Copies take their places all at once later; a link takes its
+// own, and goes again when something fails, unless it replaced a file.
+func (w *placer) bring(ctx context.Context, s source) error {
+	switch s.how {
+	case kept:
+		return nil
+	case linked:
+		return w.link(s)
+	}
+	in, err := os.Open(s.from)
+	if err != nil {
+		return fault.New(fault.Input, "%w", err)
+	}
+	defer in.Close()
+	out, err := w.create(s.to)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch _, err := io.CopyN(out.File, in, 64<<20); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fault.New(fault.Missing, "copy %s: %w", s.from, err)
+		}
+	}
+}
+
+// link makes a hard link of the file itself, where a symbolic link leads to it.
+func (w *placer) link(s source) error {
+	from, err := filepath.EvalSymlinks(s.from)
+	if err != nil {
+		return fault.New(fault.Input, "%w", err)
+	}
+	beside := fmt.Sprintf("%s.%d.tmp", s.to, os.Getpid())
+	if err := os.Link(from, beside); err != nil {
+		return fault.New(fault.Missing, "--link: %w", err).With("leave --link out: the file is copied then")
+	}
+	if err := os.Rename(beside, s.to); err != nil {
+		os.Remove(beside)
+		return fault.New(fault.Missing, "%w", err)
+	}
+	if !s.differs {
+		w.undo = append(w.undo, func() { os.Remove(s.to) })
+	}
+	return nil
+}
+
+// rewrite saves the model with new names of output dims in a folder for the time
+// being, from which it is copied; it gives the files beside it.
+func (w *placer) rewrite() (model string, sides []string, err error) {
+	if w.stage, err = os.MkdirTemp("", "npuctl-config-"); err != nil {
+		return "", nil, fault.New(fault.Missing, "make a folder for the model: %w", err)
+	}
+	m, err := onnx.Open(w.Model)
+	if err != nil {
+		return "", nil, fault.New(fault.Input, "%w", err)
+	}
+	defer m.Close()
+	for _, v := range m.Graph.Outputs() {
+		if names := w.names[v.Name()]; names != nil {
+			v.Type = w.renamedType(v, names)
+		}
+	}
+	model = filepath.Join(w.stage, modelFile)
+	if err := m.Save(model, onnx.SaveOptions{}); err != nil {
+		return "", nil, fault.New(fault.Missing, "write the model with other names of dims: %w", err)
+	}
+	entries, err := os.ReadDir(w.stage)
+	if err != nil {
+		return "", nil, fault.New(fault.Missing, "%w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != modelFile {
+			sides = append(sides, e.Name())
+		}
+	}
+	return model, sides, nil
+}
+
+// renamedType is the declared type of an output with new names, or its whole type
+// where the file declares no shape.
+func (w *placer) renamedType(v *onnx.Value, names []string) *onnx.Type {
+	if v.Type == nil || v.Type.Shape == nil {
+		i := slices.IndexFunc(w.outputs, func(p port) bool { return p.name == v.Name() })
+		return typeOf(w.outputs[i], names)
+	}
+	shape := &onnx.Shape{Dims: slices.Clone(v.Type.Shape.Dims)}
+	for i, name := range names {
+		if name != "" && !shape.Dims[i].Known {
+			shape.Dims[i].Param = name
+		}
+	}
+	return v.Type.WithShape(shape)
+}

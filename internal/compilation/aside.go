@@ -1,0 +1,186 @@
+package compilation
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/npuctl/npuctl/atc"
+	"github.com/npuctl/npuctl/internal/atomicfile"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/modelfile"
+	"github.com/npuctl/npuctl/onnx"
+)
+
+// aside holds the results that were there before a command line of the user's ran. ATC
+// writes where the line says, over what is there: so the old ones wait in a folder
+// beside, and come back when it fails. That they are gone meanwhile also shows whether
+// ATC has written anything.
+type aside struct {
+	places  []string // where results may appear
+	moved   []move   // the old ones
+	folders []string
+}
+
+// makesModel says whether a command line makes an .om of a model.
+func (b *build) makesModel() bool {
+	mode := b.list.value("mode")
+	return (mode == "" || mode == "0") && b.model != "" && b.target != "" &&
+		!slices.ContainsFunc([]string{"help", "h", "singleop", "om", "json"}, b.list.has)
+}
+
+func (list arguments) value(name string) string {
+	value := ""
+	for _, a := range list {
+		if a.name == name {
+			value = a.value // of several the last one counts
+		}
+	}
+	return value
+}
+
+// setAside takes the old results out of the way.
+func (b *build) setAside() (*aside, error) {
+	a := &aside{}
+	if !b.makesModel() {
+		return a, nil
+	}
+	for _, suffix := range omSuffixes {
+		om := b.target + suffix
+		a.places = append(a.places, om, strings.TrimSuffix(om, ".om")+"_weight_combined")
+		if err := mayWrite(om + ".json"); err != nil {
+			return a, err
+		}
+	}
+	for _, path := range a.places {
+		err := mayWrite(path)
+		if err == nil {
+			err = b.keepsInputs(path, []string{b.model})
+		}
+		if err == nil {
+			err = a.move(atomicfile.Resolve(path))
+		}
+		if err != nil {
+			return a, errors.Join(err, a.restore())
+		}
+	}
+	return a, nil
+}
+
+// keptPattern is how the folders of old results are called. Nobody clears them away: a
+// killed npuctl must not cost a result.
+const keptPattern = ".npuctl-kept-*"
+
+// move puts one file aside, into a folder beside it.
+func (a *aside) move(path string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return nil
+	}
+	folder, err := os.MkdirTemp(filepath.Dir(path), keptPattern)
+	if err != nil {
+		return fault.New(fault.Missing, "keep the old %s: %w", path, err).With("name another --output")
+	}
+	a.folders = append(a.folders, folder)
+	m := move{path, filepath.Join(folder, filepath.Base(path))}
+	if err := os.Rename(m.from, m.to); err != nil {
+		return fault.New(fault.Missing, "keep the old %s: %w", path, err).With("name another --output")
+	}
+	a.moved = append(a.moved, m)
+	return nil
+}
+
+// restore takes away what a failed run has written, and brings back what was there.
+func (a *aside) restore() (err error) {
+	for _, path := range a.places {
+		path = atomicfile.Resolve(path)
+		if info, statErr := os.Lstat(path); statErr != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("take away what atc left: %w", removeErr))
+		}
+	}
+	for _, m := range a.moved {
+		if renameErr := os.Rename(m.to, m.from); renameErr != nil {
+			return errors.Join(err, fmt.Errorf("bring back what was there (it lies in %s): %w", m.to, renameErr))
+		}
+	}
+	a.moved = nil
+	a.drop()
+	return err
+}
+
+// drop lets the old results go.
+func (a *aside) drop() {
+	for _, folder := range a.folders {
+		_ = os.RemoveAll(folder)
+	}
+}
+
+// verifyCommandLine finds what a run has made and holds it against the command line, as
+// verify does it for our own.
+func (b *build) verifyCommandLine() (made string, err error) {
+	for _, suffix := range omSuffixes {
+		if info, err := os.Stat(b.target + suffix); err == nil && info.Mode().IsRegular() {
+			made = b.target + suffix
+			break
+		}
+	}
+	if made == "" {
+		return "", fault.New(fault.Program, "%s: atc ended as if it had succeeded and wrote no %s.om", b.model, b.target).
+			With("its log lies in %s", b.result.LogFolder)
+	}
+	signature, origin, err := b.readBack(made)
+	if err != nil {
+		return "", err
+	}
+	kind, rows := "", [][]int64(nil)
+	for _, k := range []atc.GearKind{atc.BatchGears, atc.ImageGears, atc.DimsGears} {
+		if text := b.list.value(k.Flag()); text != "" {
+			g, _ := atc.ParseGears(k, text) // it was checked before
+			kind, rows = gearKinds[k], g.Rows
+		}
+	}
+	wrong := append(b.compareChip(origin), compareGears(signature, kind, rows)...)
+	m, err := modelfile.Open(b.model)
+	if err != nil {
+		return made, b.notAsked(wrong) // of another framework
+	}
+	defer m.Close()
+	b.shapes.kind = DynamicKind // what sizes outputs have is ATC's to say
+	if b.askedInputs(m) {
+		wrong = append(wrong, b.compareInputs(signature, m)...)
+	}
+	return made, b.notAsked(append(wrong, b.compareOutputs(signature, m)...))
+}
+
+// askedInputs finds the inputs that a command line asks for; false where nobody can say.
+func (b *build) askedInputs(m *onnx.Model) bool {
+	if slices.ContainsFunc([]string{"insert_op_conf", "input_shape_range", "is_input_adjust_hw_layout"}, b.list.has) {
+		return false
+	}
+	inputs, err := GearInputs(m)
+	if err != nil {
+		return false
+	}
+	given, d := atc.ParseInputShape(b.list.value("input_shape"))
+	if d != nil && b.list.has("input_shape") {
+		return false
+	}
+	for _, shape := range given {
+		for i := range inputs {
+			if inputs[i].Name != shape.Name || len(inputs[i].Dims) != len(shape.Axes) {
+				continue
+			}
+			for k, axis := range shape.Axes {
+				inputs[i].Dims[k].Open, inputs[i].Dims[k].Size = !axis.IsFixed(), axis.High
+			}
+		}
+	}
+	b.shapes.inputs = inputs
+	return true
+}
