@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/npuctl/npuctl/configgen"
+	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/internal/fault"
 )
 
@@ -251,9 +252,9 @@ func (p *plan) nameOutputs() error {
 	for _, a := range p.openDims(p.outputs) {
 		d := a.port.dims[a.axis]
 		switch {
-		case isExpression(d.name, known):
+		case rules.IsDimExpression(d.name, known):
 			p.choose("output."+a.port.name, fmt.Sprintf("Dim %d is computed for each request, by its name in the model: %s.", a.axis, d.name))
-		case isExpression(d.computed, known):
+		case rules.IsDimExpression(d.computed, known):
 			p.rename(a, d)
 		default:
 			return fault.New(fault.Input, "%s: nothing says how large dim %d of output %s is, which %s must know before it runs (its name is %q)", p.path, a.axis, a.port.name, GE, d.name).

@@ -287,37 +287,3 @@ func outputOf(m *onnx.Model, name string) *onnx.Value {
 	}
 	return nil
 }
-
-// isExpression says whether npu_ge can compute a dim of this name: numbers and names
-// of input dims, joined by + - * / and brackets.
-func isExpression(text string, names []string) bool {
-	depth, wantsValue := 0, true
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, " ") {
-		n := 1
-		switch b := text[0]; {
-		case wantsValue && b == '(':
-			depth++
-		case wantsValue && isWord(b):
-			for n < len(text) && isWord(text[n]) {
-				n++
-			}
-			isNumber := strings.Trim(text[:n], "0123456789") == ""
-			if !isNumber && !slices.Contains(names, text[:n]) {
-				return false
-			}
-			wantsValue = false
-		case !wantsValue && b == ')' && depth > 0:
-			depth--
-		case !wantsValue && strings.IndexByte("+-*/", b) >= 0:
-			wantsValue = true
-		default:
-			return false
-		}
-		text = text[n:]
-	}
-	return depth == 0 && !wantsValue
-}
-
-func isWord(b byte) bool {
-	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
-}

@@ -327,16 +327,16 @@ func (c *context) checkOutputNames() {
 			if d != -1 || at >= len(t.names) || i == 0 && first == 0 {
 				continue // the first axis of a model without max_batch_size may be the batch
 			}
-			if !isExpression(t.names[at], known) {
+			if !IsDimExpression(t.names[at], known) {
 				c.report(p.ValueAt("dims", i), p.name, i, t.names[at])
 			}
 		}
 	})
 }
 
-// isExpression says whether a text is made of known names, numbers, + - * / and
-// brackets, in an order that can be computed.
-func isExpression(text string, names []string) bool {
+// IsDimExpression says whether npu_ge can compute a dim of this name: whether the text
+// is made of known names, numbers, + - * / and brackets, in an order that can be computed.
+func IsDimExpression(text string, names []string) bool {
 	depth, wantsValue := 0, true
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, " ") {
 		n := 1

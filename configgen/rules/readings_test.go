@@ -53,7 +53,7 @@ func TestIsExpression(t *testing.T) {
 		"width": true, "width*3600/2+height": true, "(width + 1) * 2": true, "42": true,
 		"": false, "depth": false, "width height": false, "floor(width/2)": false, "width%2": false, "(width": false, "width+": false, "unknown": false,
 	} {
-		if got := isExpression(text, names); got != want {
+		if got := IsDimExpression(text, names); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
