@@ -128,6 +128,7 @@ func (m *Model) Run(ctx context.Context, inputs []*tensor.Dense, gear Gear) ([]*
 	if err := m.suits(inputs, gear); err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
+	m.model.stop = 0 // a context that ended as an earlier run did may have set it
 	over := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {
 		C.acl_model_stop(m.model)

@@ -15,12 +15,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/onnxruntime"
 )
 
 // MarkerFile stands in the emulator's folder and in no real toolkit.
-const MarkerFile = "npuctl-emulator.json"
+const MarkerFile = atc.MarkerFile
 
 // Marker is what the marker file says.
 type Marker struct {

@@ -250,22 +250,22 @@ var largestFloats = map[tensor.Type]float64{
 // clip bounds the elements of d; a bound may be nil. A low bound above the high
 // one gives the high one, NaN stays NaN.
 func (c *Call) clip(d, low, high *tensor.Dense) error {
+	wide := [3]*tensor.Dense{d, low, high}
 	if top, isFloat := largestFloats[d.Type()]; isFloat {
-		for bound, value := range map[**tensor.Dense]float64{&low: -top, &high: top} {
-			if *bound != nil {
+		for i, limit := range [3]float64{1: -top, 2: top} {
+			if wide[i] != nil {
 				continue
 			}
 			var err error
-			if *bound, err = c.cast(tensor.Scalar(value), d.Type()); err != nil {
+			if wide[i], err = c.cast(tensor.Scalar(limit), d.Type()); err != nil {
 				return err
 			}
 		}
 	}
-	if low == nil && high == nil {
+	if wide[1] == nil && wide[2] == nil {
 		c.Outputs[0] = d
 		return nil
 	}
-	wide := [3]*tensor.Dense{d, low, high}
 	for i, w := range wide {
 		if w == nil {
 			continue
