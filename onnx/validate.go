@@ -132,9 +132,14 @@ func (v *validator) operator() {
 	if op.Deprecated {
 		v.add(Warning, "operator %s is deprecated in opset %d", n.OpType, opset)
 	}
-	v.arity("inputs", n.inputs, op.MinInputs, op.MaxInputs, op.Input)
-	v.arity("outputs", n.outputs, op.MinOutputs, op.MaxOutputs, op.Output)
+	v.arity("input", n.inputs, op.MinInputs, op.MaxInputs, op.Input)
+	v.arity("output", n.outputs, op.MinOutputs, op.MaxOutputs, op.Output)
 	v.attributes(op)
+	if rule := nodeRules[n.OpType]; rule != nil && domain == "" {
+		if problem := rule(n); problem != "" {
+			v.add(Error, "%s", problem)
+		}
+	}
 	if v.declared {
 		v.types(op)
 	}
@@ -149,23 +154,6 @@ func (v *validator) unknown(domain string, opset int) {
 		return
 	}
 	v.note(domain+"\x00"+n.OpType, "operator %s is none of domain %q, as far as known; it is opaque", n.OpType, n.Domain)
-}
-
-func (v *validator) arity(what string, values []*Value, least, most int, parameter func(int) (*schema.Parameter, bool)) {
-	given := len(values)
-	for given > 0 && values[given-1] == nil {
-		given--
-	}
-	if given < least || given > most {
-		v.add(Error, "it has %d %s; %s takes %s", given, what, v.node.OpType, countRange(least, most))
-		return
-	}
-	for i := range given {
-		p, ok := parameter(i)
-		if ok && values[i] == nil && p.Option == schema.Single && what == "inputs" {
-			v.add(Error, "input %d (%s) is left out, but not optional", i, p.Name)
-		}
-	}
 }
 
 func countRange(least, most int) string {
@@ -192,7 +180,7 @@ func (v *validator) attributes(op *schema.Operator) {
 		case a.Kind() == 0 && a.Reference() != "":
 			// Some writers leave the kind to the function's formal attribute.
 		case a.Kind() != AttributeKind(formal.Kind):
-			v.add(Error, "attribute %q is of kind %d, not %d", a.name, a.Kind(), formal.Kind)
+			v.add(Error, "attribute %q is %s, not %s", a.name, article(a.Kind().String()), article(AttributeKind(formal.Kind).String()))
 		case a.reference == "":
 			v.attributeValue(a)
 		}
@@ -219,7 +207,15 @@ var attributeValues = map[string]func(*Attribute) string{
 }
 
 func (v *validator) attributeValue(a *Attribute) {
-	if wrong := attributeValues[a.name]; wrong != nil && v.node.CanonicalDomain() == "" {
+	if problem := a.holds(); problem != "" {
+		v.add(Error, "attribute %q %s", a.name, problem)
+		return
+	}
+	if v.node.CanonicalDomain() != "" {
+		return
+	}
+	v.word(a)
+	if wrong := attributeValues[a.name]; wrong != nil {
 		if problem := wrong(a); problem != "" {
 			v.add(Error, "attribute %q %s", a.name, problem)
 		}
@@ -243,10 +239,17 @@ func permutation(a *Attribute) string {
 	sorted := slices.Sorted(slices.Values(a.ints))
 	for i, n := range sorted {
 		if n != int64(i) {
-			return fmt.Sprintf("is %v, no order of %d axes", a.ints[:min(len(a.ints), 8)], len(a.ints))
+			return fmt.Sprintf("is %v, no order of %s", a.ints[:min(len(a.ints), 8)], countedAxes(len(a.ints)))
 		}
 	}
 	return ""
+}
+
+func countedAxes(n int) string {
+	if n == 1 {
+		return "1 axis"
+	}
+	return fmt.Sprintf("%d axes", n)
 }
 
 func elementType(a *Attribute) string {
@@ -313,10 +316,10 @@ func (v *validator) call(f *Function) {
 		v.places[call{caller, f}] = v.node
 	}
 	if most := len(f.Body.inputs); len(v.node.inputs) > most {
-		v.add(Error, "it has %d inputs; function %s takes at most %d", len(v.node.inputs), f.Name, most)
+		v.add(Error, "it has %s; function %s takes at most %d", counted(len(v.node.inputs), "input"), f.Name, most)
 	}
 	if most := len(f.Body.outputs); len(v.node.outputs) > most {
-		v.add(Error, "it has %d outputs; function %s makes %d", len(v.node.outputs), f.Name, most)
+		v.add(Error, "it has %s; function %s makes %d", counted(len(v.node.outputs), "output"), f.Name, most)
 	}
 	for _, name := range f.Attributes {
 		if v.node.Attribute(name) == nil {

@@ -1,6 +1,7 @@
 package onnx_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,15 +13,31 @@ func TestValidate(t *testing.T) {
 	const header = `<ir_version: 8, opset_import: ["": 16, "my": 1, "ai.onnx.ml": 2]> `
 	for _, c := range []struct{ name, body, want string }{
 		{"nothing wrong", `(float[2] x) => (y) { y = Add (x, x) }`, ""},
-		{"too few inputs", `(float[2] x) => (y) { y = Add (x) }`, `error: Add node that makes "y": it has 1 inputs; Add takes 2`},
+		{"too few inputs", `(float[2] x) => (y) { y = Add (x) }`, `error: Add node that makes "y": it has 1 input; Add takes 2`},
 		{"too many inputs", `(float[2] x) => (y) { y = Relu (x, x) }`, `it has 2 inputs; Relu takes 1`},
 		{"too few of many", `(float[2] x) => (y) { y = Concat <axis = 0> () }`, `it has 0 inputs; Concat takes at least 1`},
 		{"absent inputs at the end", `(float[2] x) => (y) { y = Clip (x, "", "") }`, ""},
 		{"a needed input left out", `(float[2] x) => (y) { y = Add ("", x) }`, `input 0 (A) is left out, but not optional`},
 		{"too many outputs", `(float[2] x) => (y) { y, z = Relu (x) }`, `it has 2 outputs; Relu takes 1`},
+		{"a place beyond the last, without a name", `(float[2] x) => (y) { y = Relu (x, "") }`, `it has 2 inputs, 1 of them without a name; Relu takes 1`},
+		{"places beyond the last", `(float[2] x) => (y) { y = Clip (x, "", "", "", "") }`, `it has 5 inputs, 4 of them without a name; Clip takes 1 to 3`},
+		{"an output beyond the last, without a name", `(float[2] x) => (y) { y, "" = Relu (x) }`, `it has 2 outputs, 1 of them without a name; Relu takes 1`},
+		{"an output that nobody reads, left out", `(float[2] x, int64[1] k) => (y) { "", y = TopK (x, k) }`, ""},
+		{"attributes of other kinds", `(float[2] x) => (y) { y = Transpose <perm = 0> (x) }`, `attribute "perm" is an int, not a list of ints`},
+		{"branches that take something", `(bool c, float[2] x) => (y) { y = If (c) <then_branch = t (float[2] a) => (p) { p = Neg (a) }, else_branch = e () => (q) { q = Neg (x) }> }`, `its then_branch has 1 input; a branch takes none`},
+		{"one value to repeat", `(int64[1] s) => (y) { y = ConstantOfShape <value = float[2] {1, 2}> (s) }`, `attribute "value" has 2 elements; the value that it repeats is one`},
+		{"no value to repeat", `(int64[1] s) => (y) { y = ConstantOfShape <value = float[0] {}> (s) }`, `attribute "value" has 0 elements`},
+		{"a value to repeat", `(int64[1] s) => (y) { y = ConstantOfShape <value = float {1}> (s) }`, ""},
+		{"parts by an input", `(float[4] x, int64[2] s) => (y, z) { y, z = Split (x, s) }`, ""},
+		{"parts by the outputs", `(float[4] x) => (y, z) { y, z = Split (x) }`, ""},
+		{"a padding of no name", `(float[1,1,4] x) => (y) { y = MaxPool <kernel_shape = [2], auto_pad = ""> (x) }`, ""},
+		{"a padding that there is not", `(float[1,1,4] x) => (y) { y = MaxPool <kernel_shape = [2], auto_pad = "SAME"> (x) }`, `attribute "auto_pad" is "SAME"; MaxPool takes NOTSET, SAME_UPPER, SAME_LOWER or VALID`},
+		{"a mode of another operator", `(float[1,1,4] x, int64[6] p) => (y) { y = Pad <mode = "linear"> (x, p) }`, `attribute "mode" is "linear"; Pad takes constant, reflect, edge or wrap`},
+		{"a mode", `(float[1,1,4] x, int64[6] p) => (y) { y = Pad <mode = "edge"> (x, p) }`, ""},
+		{"a direction that there is not", `(float[1,1,4] x) => (y) { y = GRU <hidden_size = 1, direction = "backward"> (x, x, x) }`, `attribute "direction" is "backward"; GRU takes forward, reverse or bidirectional`},
 		{"outputs left out", `(float[2] x) => (y) { y, "", "" = LSTM <hidden_size = 1> (x, x, x) }`, ""},
 		{"missing attribute", `(float[2] x) => (y) { y = Cast (x) }`, `attribute "to" is missing`},
-		{"attribute of another kind", `(float[2] x) => (y) { y = Cast <to = 1.0> (x) }`, `attribute "to" is of kind 1, not 2`},
+		{"attribute of another kind", `(float[2] x) => (y) { y = Cast <to = 1.0> (x) }`, `attribute "to" is a float, not an int`},
 		{"attribute twice", `(float[2] x) => (y) { y = Cast <to = 1, to = 1> (x) }`, `attribute "to" is given twice`},
 		{"unknown attribute", `(float[2] x) => (y) { y = Relu <alpha = 1.0> (x) }`, `warning: Relu node that makes "y": Relu has no attribute "alpha" in opset 16`},
 		{"type not allowed", `(string[2] x) => (y) { y = Add (x, x) }`, `input 0 (A) is tensor(string), which Add does not take`},
@@ -34,7 +51,7 @@ func TestValidate(t *testing.T) {
 		{"a deprecated operator", `(float[2] x, float[1] s) => (y) { y = Upsample (x, s) }`, `warning: Upsample node that makes "y": operator Upsample is deprecated in opset 16`},
 		{"no operator", `(float[2] x) => (y) { y = "" (x) }`, `it names no operator`},
 		{"another domain that is known", `(float[2] x) => (y) { y = ai.onnx.ml.Scaler <offset = [0.0]> () }`, `it has 0 inputs; Scaler takes 1`},
-		{"no order of axes", `(float[5] x) => (y) { y = Transpose <perm = [5]> (x) }`, `attribute "perm" is [5], no order of 1 axes`},
+		{"no order of axes", `(float[5] x) => (y) { y = Transpose <perm = [5]> (x) }`, `attribute "perm" is [5], no order of 1 axis`},
 		{"an order that names an axis twice", `(float[5,5] x) => (y) { y = Transpose <perm = [1, 1]> (x) }`, `attribute "perm" is [1 1], no order of 2 axes`},
 		{"an order of axes", `(float[5,5] x) => (y) { y = Transpose <perm = [1, 0]> (x) }`, ""},
 		{"a cast to no type", `(float[5] x) => (y) { y = Cast <to = 4294967297> (x) }`, `attribute "to" is 4294967297, no element type that ONNX has`},
@@ -63,6 +80,34 @@ func TestValidate(t *testing.T) {
 			}
 			t.Errorf("findings %v, want %q", findings, c.want)
 		})
+	}
+}
+
+// Into how many parts a Split goes is said in another way in each of three opsets.
+func TestValidateSplit(t *testing.T) {
+	for _, c := range []struct {
+		opset      int
+		node, want string
+	}{
+		{11, `y, z = Split <split = [1, 3]> (x)`, ""},
+		{11, `y, z = Split (x)`, ""},
+		{11, `y, z = Split <split = [1, 2, 1]> (x)`, `attribute "split" lists 3 parts, and it has 2 outputs`},
+		{13, `y, z = Split (x)`, ""},
+		{13, `y, z = Split (x, s)`, ""},
+		{18, `y, z = Split (x, s)`, ""},
+		{18, `y, z = Split <num_outputs = 2> (x)`, ""},
+		{18, `y, z = Split (x)`, `it has neither the input "split" nor the attribute "num_outputs"`},
+		{18, `y, z = Split <num_outputs = 2> (x, s)`, `it has both the input "split" and the attribute "num_outputs"`},
+		{18, `y, z = Split <num_outputs = 3> (x)`, `attribute "num_outputs" is 3, and it has 2 outputs`},
+	} {
+		m := text.MustParse(t, fmt.Sprintf(`<ir_version: 8, opset_import: ["": %d]> (float[4] x, int64[2] s) => (y, z) { %s }`, c.opset, c.node))
+		findings := m.Validate()
+		switch {
+		case c.want == "" && len(findings) > 0:
+			t.Errorf("opset %d: %s: %v", c.opset, c.node, findings)
+		case c.want != "" && (len(findings) != 1 || !strings.Contains(findings[0].Message, c.want)):
+			t.Errorf("opset %d: %s: findings %v, want %q", c.opset, c.node, findings, c.want)
+		}
 	}
 }
 

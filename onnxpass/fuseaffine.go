@@ -16,7 +16,7 @@ import (
 // Nobody else may read the Conv's result. The constant must be a scalar or vary
 // along the channels only, and not enlarge the result. Weights are computed in
 // float64 and rounded once, so results move by rounding. A BatchNormalization in
-// training mode stays.
+// training mode stays, and so does what would be rounded less: see cancels.
 func fuseAffine(s *State) error {
 	return s.eachNode(func(n *onnx.Node) error {
 		if n.CanonicalDomain() != "" || n.Output(0) == nil {
@@ -49,7 +49,14 @@ func fuseAffine(s *State) error {
 }
 
 // affine is y = x·scale + shift, per channel.
-type affine struct{ scale, shift []float64 }
+type affine struct {
+	scale, shift []float64
+	through      []float64 // the largest number that the graph adds on the way to y
+}
+
+func newAffine(channels int) affine {
+	return affine{make([]float64, channels), make([]float64, channels), make([]float64, channels)}
+}
 
 // affineRules reads, for each operator that is affine in input i when its other
 // inputs are constant, the numbers per channel.
@@ -86,9 +93,10 @@ func binaryAffine(of func(c float64, i int) (scale, shift float64)) func(*State,
 		if !ok {
 			return affine{}, false
 		}
-		a := affine{make([]float64, channels), make([]float64, channels)}
+		a := newAffine(channels)
 		for k := range c {
 			a.scale[k], a.shift[k] = of(c[k], i)
+			a.through[k] = math.Abs(a.shift[k])
 		}
 		return a, a.isFinite()
 	}
@@ -125,10 +133,11 @@ func normalizationAffine(s *State, n *onnx.Node, i, channels, _ int) (affine, bo
 		}
 	}
 	epsilon := float64(n.Float("epsilon", 1e-5))
-	a := affine{make([]float64, channels), make([]float64, channels)}
+	a := newAffine(channels)
 	for k := range channels {
 		a.scale[k] = p[0][k] / math.Sqrt(p[3][k]+epsilon)
 		a.shift[k] = p[1][k] - p[2][k]*a.scale[k]
+		a.through[k] = max(math.Abs(p[1][k]), math.Abs(p[2][k]*a.scale[k]))
 	}
 	return a, a.isFinite()
 }
@@ -166,12 +175,18 @@ func (s *State) fuseInto(c, n *onnx.Node, a affine) error {
 			bias[k] = b.at(k)
 		}
 	}
-	scaled, ok := w.scaled(a.scale, channelOf(c, w.shape))
+	channel := channelOf(c, w.shape)
+	scaled, ok := w.scaled(a.scale, channel)
 	if !ok {
 		return nil
 	}
+	sizes := scaled.magnitudes(len(bias), channel)
 	for k := range bias {
+		before := max(math.Abs(bias[k]*a.scale[k]), a.through[k])
 		bias[k] = bias[k]*a.scale[k] + a.shift[k]
+		if cancels(w.elem, before, bias[k], sizes[k]) {
+			return nil
+		}
 	}
 	added := &weight{elem: w.elem, shape: []int{len(bias)}, data: bias}
 	if !scaled.fits() || !added.fits() {

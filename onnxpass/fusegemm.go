@@ -1,6 +1,9 @@
 package onnxpass
 
 import (
+	"math"
+	"slices"
+
 	"github.com/npuctl/npuctl/onnx"
 )
 
@@ -80,8 +83,13 @@ func (s *State) addToGemm(p, n *onnx.Node, c *onnx.Value) (done bool, err error)
 		return false, nil
 	}
 	beta := float64(p.Float("beta", 1))
+	sizes := s.columnSizes(p, len(bias))
 	for k := range bias {
+		before := max(math.Abs(bias[k]*beta), math.Abs(added[k]))
 		bias[k] = bias[k]*beta + added[k]
+		if cancels(s.infer.Of(p.Output(0)).Elem, before, bias[k], sizes[k]) {
+			return false, nil
+		}
 	}
 	if !s.rowWeight(p, bias).fits() {
 		return false, nil
@@ -105,12 +113,7 @@ func (s *State) scaleGemm(p, n *onnx.Node, c *onnx.Value) (done bool, err error)
 			bias[k] *= beta * factors[k]
 		}
 	}
-	columns := w.shape[1]
-	column := func(i int) int { return i % columns }
-	if p.Int("transB", 0) != 0 {
-		column = func(i int) int { return i / columns }
-	}
-	scaled, ok := w.scaled(factors, column)
+	scaled, ok := w.scaled(factors, columnOf(p, w.shape))
 	if !ok || !scaled.fits() || !s.rowWeight(p, bias).fits() {
 		return false, nil
 	}
@@ -124,6 +127,29 @@ func (s *State) scaleGemm(p, n *onnx.Node, c *onnx.Value) (done bool, err error)
 		return true, nil
 	}
 	return true, s.setRow(p, n, bias)
+}
+
+// columnOf says which column of the Gemm's result each element of the second operand,
+// a matrix, belongs to.
+func columnOf(p *onnx.Node, shape []int) func(i int) int {
+	if p.Int("transB", 0) != 0 {
+		return func(i int) int { return i / shape[1] }
+	}
+	return func(i int) int { return i % shape[1] }
+}
+
+// columnSizes sums up the magnitudes of the second operand by columns of the result,
+// of which there are n; where it is no constant they are taken to be 1.
+func (s *State) columnSizes(p *onnx.Node, n int) []float64 {
+	w := s.weightOf(p.Input(1))
+	if w == nil || len(w.shape) != 2 {
+		return slices.Repeat([]float64{1}, n)
+	}
+	sizes := w.magnitudes(n, columnOf(p, w.shape))
+	for k := range sizes {
+		sizes[k] *= math.Abs(float64(p.Float("alpha", 1)))
+	}
+	return sizes
 }
 
 // rowOf reads a constant as one number per column of the Gemm's result; nil when

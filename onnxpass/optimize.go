@@ -2,6 +2,7 @@ package onnxpass
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,11 +24,16 @@ type Options struct {
 	// Specialized says that inputs have other dims than the file declares, so that
 	// what it declares of other values is out of date.
 	Specialized bool
-	// Verify runs the checker after every pass.
+	// Verify runs the checker after every pass, and holds the graph's outputs against
+	// what was known of them before the first one.
 	Verify bool
 	// Progress is told, when set, before every pass.
 	Progress func(round int, pass string)
 }
+
+// ErrBroken is wrapped by what [Options.Verify] finds: a fault of a pass, not of the
+// model.
+var ErrBroken = errors.New("the graph is broken")
 
 // DefaultMaxResultGrowth is what one folded result may add: 1 MiB.
 const DefaultMaxResultGrowth = 1 << 20
@@ -70,6 +76,7 @@ type State struct {
 	options Options
 
 	inferOptions infer.Options
+	outputs      []output // as they were before the first pass; only to verify
 
 	changes int   // by the running pass
 	grown   int64 // bytes that folding has added so far
@@ -129,6 +136,9 @@ func (s *State) round(r *Report, chosen []Pass) (changed bool, err error) {
 	if err := s.inferAgain(); err != nil {
 		return false, err
 	}
+	if s.options.Verify && r.Rounds == 0 {
+		s.outputs = outputsOf(s.model, s.infer)
+	}
 	for i, p := range chosen {
 		if err := s.ctx.Err(); err != nil {
 			return false, err
@@ -164,10 +174,13 @@ func (s *State) settle() error {
 			return err
 		}
 	}
-	if s.options.Verify {
-		return s.model.Check()
+	if !s.options.Verify {
+		return nil
 	}
-	return nil
+	if err := s.model.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return s.checkOutputs()
 }
 
 // inferAgain makes inference forget everything and start anew.

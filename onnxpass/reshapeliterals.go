@@ -26,9 +26,9 @@ import (
 // if it amounts to none, the target stays computed. Fixing the batch (--batch, --dim)
 // makes it a literal.
 //
-// One freedom is taken: a computed 0 without allowzero copies the input's dim, so that
-// with two dims empty at once the original may make an empty result of an odd shape,
-// and [N,1,4,L] becomes [0,4,4] where everybody meant [0,4,0].
+// A computed 0 without allowzero copies the input's dim, as a literal one does: with
+// both empty, [N,1,4,L] for the target [N,4,L] becomes [0,4,4], where everybody meant
+// [0,4,0]. Inference knows, so nothing is made of a target that would do otherwise.
 func literalReshapes(s *State) error {
 	return s.eachNode(func(n *onnx.Node) error {
 		if !n.Is("Reshape") || n.Opset() < 5 || n.Input(1) == nil || n.Input(1).Constant() != nil {
@@ -86,7 +86,7 @@ func (s *State) worksAsComputed(n *onnx.Node, out []infer.Dim, target []int64) b
 		return true // it fails for the same inputs
 	}
 	for i, d := range out {
-		if i != at && !d.Positive() {
+		if i != at && !s.infer.Positive(d) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/suggest"
+	"github.com/npuctl/npuctl/internal/terminal"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
@@ -178,7 +179,7 @@ func (sp Specialization) typeOf(v *onnx.Value) (*onnx.Type, error) {
 	}
 	dims := slices.Clone(v.Type.Shape.Dims)
 	if given && len(shape) != len(dims) {
-		return nil, fault.New(fault.Usage, "--input-shape %s: %d dims given, the model's input is %s", v.Name(), len(shape), v.Type)
+		return nil, fault.New(fault.Usage, "--input-shape %s: %s given, the model's input is %s", v.Name(), terminal.Counted(len(shape), "dim"), v.Type)
 	}
 	if err := sp.fix(v, shape, dims); err != nil {
 		return nil, err
@@ -276,7 +277,7 @@ func parseBinding(v *onnx.Value, t *onnx.Type, text string) (*tensor.Dense, erro
 		return nil, refuse("%v", err)
 	}
 	if len(words) != 1 && len(words) != count {
-		return nil, refuse("%d values for %s, which has %d elements", len(words), t, count)
+		return nil, refuse("%s for %s, which has %s", terminal.Counted(len(words), "value"), t, terminal.Counted(count, "element"))
 	}
 	if count > maxBinding {
 		return nil, refuse("%s is too large to be bound", t)
@@ -324,7 +325,8 @@ func collect[T tensor.Element](count int, dims []int, parse func(int) (T, error)
 }
 
 func parseFloats(t tensor.Type, count int, dims []int, at func(int) string) (*tensor.Dense, error) {
-	number := func(i int, largest float64) (float64, error) {
+	largest, _ := t.LargestFinite()
+	number := func(i int) (float64, error) {
 		f, err := strconv.ParseFloat(at(i), 64)
 		if err == nil && math.Abs(f) > largest && !math.IsInf(f, 0) {
 			err = &strconv.NumError{Num: at(i), Err: strconv.ErrRange}
@@ -334,12 +336,12 @@ func parseFloats(t tensor.Type, count int, dims []int, at func(int) string) (*te
 	switch t {
 	case tensor.Float16:
 		return collect(count, dims, func(i int) (tensor.F16, error) {
-			f, err := number(i, 65504)
+			f, err := number(i)
 			return tensor.F16FromFloat64(f), err
 		})
 	case tensor.BFloat16:
 		return collect(count, dims, func(i int) (tensor.BF16, error) {
-			f, err := number(i, 3.38e38)
+			f, err := number(i)
 			return tensor.BF16FromFloat64(f), err
 		})
 	}

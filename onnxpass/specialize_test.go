@@ -47,7 +47,7 @@ func TestSpecializeRefuses(t *testing.T) {
 	}{
 		"an unknown input":          {Specialization{Shapes: map[string][]int64{"X": {1, 3}}}, `did you mean "x"?`},
 		"an unknown dim":            {Specialization{Dims: map[string]int64{"bacth": 1}}, `did you mean "batch"?`},
-		"a shape of another rank":   {Specialization{Shapes: map[string][]int64{"x": {1}}}, "1 dims given"},
+		"a shape of another rank":   {Specialization{Shapes: map[string][]int64{"x": {1}}}, "1 dim given"},
 		"a size the model fixes":    {Specialization{Shapes: map[string][]int64{"x": {1, 4}}}, "the model fixes it to 3"},
 		"two sizes for one dim":     {Specialization{Batch: 2, Dims: map[string]int64{"batch": 3}}, "is 3 by another flag"},
 		"shape and batch disagree":  {Specialization{Batch: 2, Shapes: map[string][]int64{"x": {3, 3}}}, "is 3 by another flag"},

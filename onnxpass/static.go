@@ -6,6 +6,7 @@ import (
 
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/infer"
+	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
 // Dynamic is a tensor whose type or shape is not known before running, and why.
@@ -65,7 +66,12 @@ func inputReason(g *onnx.Graph, v *onnx.Value) string {
 	if g.Owner() != nil {
 		return "it is an input of " + g.Where()
 	}
-	if !v.Type.IsTensor() || v.Type.Shape == nil {
+	switch {
+	case v.Type == nil, v.Type.IsTensor() && v.Type.Elem == tensor.Undefined:
+		return "the input declares no element type; the export should give it one"
+	case !v.Type.IsTensor():
+		return fmt.Sprintf("the input is %s: no flag fixes the shapes in it", v.Type)
+	case v.Type.Shape == nil:
 		return fmt.Sprintf("the input's shape is open: fix it with --input-shape %s:…", v.Name())
 	}
 	var open []string

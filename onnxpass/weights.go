@@ -102,7 +102,8 @@ func isUniformVector(v []float64) bool {
 
 // scaled is w with every element multiplied by the factor that channel gives for
 // its position. A splat stays one when all factors are the same, else it is
-// refused: unfolding it would store what the file does not have.
+// refused: unfolding it would store what the file does not have. So is what the type
+// cannot hold as precisely.
 func (w *weight) scaled(factors []float64, channel func(i int) int) (*weight, bool) {
 	out := &weight{elem: w.elem, shape: w.shape, splat: w.splat}
 	if w.splat {
@@ -111,6 +112,9 @@ func (w *weight) scaled(factors []float64, channel func(i int) int) (*weight, bo
 		}
 		out.data = []float64{w.data[0] * factors[0]}
 		return out, true
+	}
+	if w.underflows(factors, channel) {
+		return nil, false
 	}
 	out.data = make([]float64, len(w.data))
 	for i, x := range w.data {
@@ -122,8 +126,8 @@ func (w *weight) scaled(factors []float64, channel func(i int) int) (*weight, bo
 // fits says whether the type can hold every element: a product that overflows the
 // weights' type need not overflow where the graph computes it.
 func (w *weight) fits() bool {
-	largest := map[tensor.Type]float64{tensor.Float16: 65504, tensor.BFloat16: 3.38e38, tensor.Float32: math.MaxFloat32, tensor.Float64: math.MaxFloat64}[w.elem]
-	return !slices.ContainsFunc(w.data, func(x float64) bool { return !(math.Abs(x) <= largest) })
+	largest, ok := w.elem.LargestFinite()
+	return ok && !slices.ContainsFunc(w.data, func(x float64) bool { return !(math.Abs(x) <= largest) })
 }
 
 // putWeight stores a weight in g, in the form it has.

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/terminal"
@@ -42,8 +44,8 @@ func (a *app) report(err error) {
 	if errors.As(err, &t) {
 		return
 	}
-	// It may quote what another program printed.
-	fmt.Fprintf(terminal.Cleaned(a.err), "npuctl: %v\n", err)
+	// It may quote names of a model, and what another program printed.
+	fmt.Fprintf(a.err, "npuctl: %s\n", terminal.CleanLines(err.Error()))
 	// A flag that does not parse keeps those behind it from being read.
 	if !a.json && (a.isRunning || !wantsJSON(a.args)) {
 		return
@@ -98,8 +100,28 @@ func (a *app) printJSON(v any) error {
 	if err := e.Encode(v); err != nil {
 		return fault.New(fault.Internal, "print the result as JSON: %w", err)
 	}
-	_, err := a.out.Write(b.Bytes())
+	_, err := a.out.Write(escaped(b.Bytes()))
 	return err
+}
+
+// escaped writes what a terminal might obey, or hide, as JSON's own escapes: the encoder
+// leaves in strings what is harmless to a program that reads them.
+func escaped(object []byte) []byte {
+	harmful := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
+	if !bytes.ContainsFunc(object, harmful) {
+		return object
+	}
+	var b bytes.Buffer
+	for _, r := range string(object) {
+		if !harmful(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.Bytes()
 }
 
 // issues is where faults of npuctl are reported.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -72,6 +75,36 @@ func parseSize(s string) (int64, error) {
 		return 0, fmt.Errorf("%q is no size of a dim", s)
 	}
 	return n, nil
+}
+
+// timeLimit is --timeout: how long a job may take; 0 is for ever.
+type timeLimit time.Duration
+
+func (l *timeLimit) add(flags *pflag.FlagSet) {
+	flags.DurationVar((*time.Duration)(l), "timeout", 0, "give up after this `time`, such as 90s or 5m, and exit with 4 (default never)")
+}
+
+// check refuses times in which nothing can be done.
+func (l timeLimit) check(flags *pflag.FlagSet) error {
+	if l < 0 || l == 0 && flags.Changed("timeout") {
+		return fault.New(fault.Usage, "--timeout %s: give a time longer than nothing", time.Duration(l)).With("leave it out to wait as long as it takes")
+	}
+	return nil
+}
+
+// within runs a job that may take as long as the limit says. What it was at then is
+// given up as if the user had stopped it.
+func within[R any](ctx context.Context, l timeLimit, job func(context.Context) (R, error)) (R, error) {
+	if l == 0 {
+		return job(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
+	defer cancel()
+	result, err := job(limited)
+	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
+		return result, fault.New(fault.Goal, "--timeout %s: it took longer; nothing was left half-written", time.Duration(l)).With("allow more time")
+	}
+	return result, err
 }
 
 // byteUnits are the units of sizes, in lower case.

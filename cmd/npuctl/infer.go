@@ -33,6 +33,7 @@ type inferFlags struct {
 	saveInputs     string
 	expect         string
 	rtol, atol     float64
+	timeout        timeLimit
 }
 
 func newInferCommand(a *app) *cobra.Command {
@@ -47,14 +48,14 @@ func newInferCommand(a *app) *cobra.Command {
 			"A compiled model, .om, runs on an NPU; of its gears, the one that the inputs have, or\n" +
 			"that --batch, --dim or --input-shape choose. What npuctl's emulator compiled runs on\n" +
 			"it, and says so.\n\n" +
-			"Exit code 4 means that an output is not as --expect says.",
+			"Exit code 4 means that an output is not as --expect says, or that --timeout has passed.",
 		Example: "  npuctl infer model.onnx --inputs data/ -o out/\n" +
 			"  npuctl infer model.onnx --inputs test_data_set_0 --expect test_data_set_0\n" +
 			"  npuctl infer model.onnx --batch 4 --seed 7 --engine ort -o out.npz\n" +
 			"  npuctl infer model.onnx --batch 1 --save-inputs inputs -o expected\n" +
 			"  npuctl infer model.om --inputs inputs --expect expected --rtol 0.01 --atol 0.01",
-		Args:              takes("MODEL.onnx"),
-		ValidArgsFunction: completeModel,
+		Args:              takes("MODEL"),
+		ValidArgsFunction: completeAnyModel,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.infer(cmd, f, args[0]) },
 	}
 	flags := cmd.Flags()
@@ -74,6 +75,7 @@ func newInferCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.expect, "expect", "", "`folder` or file of what the outputs should be; else exit with 4")
 	flags.Float64Var(&f.rtol, "rtol", 0, "relative tolerance of --expect (default by element type)")
 	flags.Float64Var(&f.atol, "atol", 0, "absolute tolerance of --expect, as a share of how large the elements are (default by element type)")
+	f.timeout.add(flags)
 	completeWords(cmd, "engine", engine.Names()...)
 	completeWords(cmd, "format", valuefile.Formats()...)
 	return cmd
@@ -86,7 +88,7 @@ func (a *app) infer(cmd *cobra.Command, f *inferFlags, model string) error {
 	}
 	say, stop := a.progress()
 	job.Progress, job.Emulator = say, emulatorFolder(say)
-	result, err := job.Run(cmd.Context())
+	result, err := within(cmd.Context(), f.timeout, job.Run)
 	stop()
 	switch {
 	case result == nil:
@@ -114,6 +116,9 @@ func (f *inferFlags) job(cmd *cobra.Command, model string) (inference.Job, error
 	case f.rtol < 0 || f.atol < 0:
 		return j, fault.New(fault.Usage, "--rtol %g --atol %g: a tolerance is not negative", f.rtol, f.atol)
 	}
+	if err := f.timeout.check(cmd.Flags()); err != nil {
+		return j, err
+	}
 	if cmd.Flags().Changed("rtol") || cmd.Flags().Changed("atol") {
 		j.Tolerance = &compare.Tolerance{Relative: f.rtol, Absolute: f.atol}
 	}
@@ -140,7 +145,7 @@ func isFolder(path string) bool { return path != "" && !strings.EqualFold(filepa
 func (a *app) printInference(r *inference.Result) error {
 	p := a.palette()
 	w := labelled{a.out, p}
-	w.line("engine", "%s", r.Engine)
+	w.line("engine", "%s", terminal.Clean(r.Engine))
 	for _, note := range r.Notes {
 		w.line("note", "%s", p.Warn(terminal.Clean(note)))
 	}
@@ -156,7 +161,7 @@ func (a *app) printInference(r *inference.Result) error {
 		if !r.Random {
 			how = "as the inputs have it"
 		}
-		w.line("gear", "%s; there are %s (%s)", r.Gear, r.Gears, how)
+		w.line("gear", "%s; there are %s (%s)", terminal.Clean(r.Gear), terminal.Clean(r.Gears), how)
 	}
 	for i, table := range []terminal.Table{inputTable(r.Inputs), outputTable(r.Outputs), comparisonTable(r.Comparisons, p)} {
 		if len(table.Rows) == 0 && i != 1 {

@@ -92,10 +92,19 @@ func (a *app) printDescription(d *modelstats.Description) error {
 	}
 	w.line("parameters", "%s, %s%s", terminal.Count(d.Parameters.Count), terminal.Bytes(d.Parameters.Bytes), typeShares(d.Parameters.ByType))
 	w.line("MACs", "%s", macsText(d.MACs))
+	w.conflicts(d)
 	if len(d.Largest) == 0 {
 		return nil
 	}
 	return largestTable(d.Largest).Write(a.out)
+}
+
+// conflicts says what the model contradicts itself in, and whether it can run all the same.
+func (w labelled) conflicts(d *modelstats.Description) {
+	w.list("conflicts", d.Conflicts)
+	if !d.Runnable {
+		w.line("", "%s", w.p.Bad("it can never run so, whatever its inputs are"))
+	}
 }
 
 func opsetText(opsets []modelstats.Opset) string {
@@ -162,12 +171,17 @@ func macsText(m modelstats.MACs) string {
 	opaque := ""
 	if m.Opaque > 0 {
 		opaque = fmt.Sprintf("%d nodes are of operators that are not ONNX's", m.Opaque)
+		if m.Opaque == 1 {
+			opaque = "1 node is of an operator that is not ONNX's"
+		}
 	}
 	switch {
 	case m.Nodes == 0 && m.Opaque == 0:
 		return "none: the model multiplies no matrices"
 	case m.Nodes == 0:
 		return "not known: " + opaque
+	case m.Unknown == m.Nodes && m.Nodes == 1:
+		return fmt.Sprintf("not known: the shapes of the one node that multiplies matrices are open %s", fix)
 	case m.Unknown == m.Nodes:
 		return fmt.Sprintf("not known: the shapes of all %d nodes that multiply matrices are open %s", m.Nodes, fix)
 	case m.Unknown > 0 && m.Known == 0:
@@ -178,10 +192,10 @@ func macsText(m modelstats.MACs) string {
 		text += fmt.Sprintf(", without %d of %d nodes whose shapes are open %s", m.Unknown, m.Nodes, fix)
 	}
 	if opaque != "" {
-		text += fmt.Sprintf("; %s, and not counted", opaque)
+		text += fmt.Sprintf("; %s, not counted", opaque)
 	}
 	if m.Loops > 0 {
-		text += fmt.Sprintf(", %d loops of unknown length counted once", m.Loops)
+		text += fmt.Sprintf(", %s of unknown length counted once", terminal.Counted(m.Loops, "loop"))
 	}
 	return text
 }

@@ -29,6 +29,7 @@ type optimizeFlags struct {
 	checkSeed                 uint64
 	judge, library            string
 	listPasses                bool
+	timeout                   timeLimit
 }
 
 func newOptimizeCommand(a *app) *cobra.Command {
@@ -39,7 +40,8 @@ func newOptimizeCommand(a *app) *cobra.Command {
 		Long: "Folds what does not depend on the inputs, removes what does nothing, and leaves a\n" +
 			"smaller graph that computes the same. Inputs and outputs keep their names, order\n" +
 			"and types. Without -o the result goes to MODEL.opt.onnx beside the input.\n\n" +
-			"Exit code 4 means that --static or --check was not reached; nothing is written then.",
+			"Exit code 4 means that --static or --check was not reached, or that --timeout has\n" +
+			"passed; nothing is written then.",
 		Example: "  npuctl optimize model.onnx\n" +
 			"  npuctl optimize model.onnx --batch 1 --static -o static.onnx\n" +
 			"  npuctl optimize vad.onnx --input-shape input:1,512 --bind sr=16000 --static --check",
@@ -75,6 +77,7 @@ func newOptimizeCommand(a *app) *cobra.Command {
 	flags.Uint64Var(&f.checkSeed, "seed", 1, "seed of the random inputs of --check")
 	flags.StringVar(&f.judge, "judge", "", "engine that runs both for --check: ort or ref (default ort if it is here)")
 	flags.StringVar(&f.library, "ort-lib", "", "ONNX Runtime `library` for --check")
+	f.timeout.add(flags)
 	flags.BoolVar(&f.verify, "verify", false, "check the graph after every pass")
 	completeWords(cmd, "external-data", externalModes...)
 	completeWords(cmd, "judge", engine.GraphEngines()...)
@@ -100,7 +103,7 @@ func (a *app) optimize(cmd *cobra.Command, f *optimizeFlags, input string) error
 	}
 	say, stop := a.progress()
 	job.Progress = say
-	result, err := job.Run(cmd.Context())
+	result, err := within(cmd.Context(), f.timeout, job.Run)
 	stop()
 	switch {
 	case fault.FamilyOf(err) == fault.Goal && result != nil:
@@ -138,6 +141,9 @@ func (f *optimizeFlags) job(flags *pflag.FlagSet, input string) (optimization.Jo
 	}
 	if f.check < 0 || f.check == 0 && flags.Changed("check") {
 		return j, fault.New(fault.Usage, "--check %d: give the number of random inputs, at least 1", f.check)
+	}
+	if err := f.timeout.check(flags); err != nil {
+		return j, err
 	}
 	err := checkNeeds(flags,
 		need{"seed", f.check > 0, "it makes the inputs of --check; add --check"},

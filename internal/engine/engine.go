@@ -37,7 +37,9 @@ type Device interface {
 // Program is a model that is ready to run.
 type Program interface {
 	// Run computes all outputs from inputs, both by name. Inputs that have a default,
-	// and optional ones, may be left out.
+	// and optional ones, may be left out. When the context ends it comes back soon, with
+	// the context's error; an engine in the midst of a long operator is left behind then,
+	// and the inputs must not be changed any more.
 	Run(ctx context.Context, inputs map[string]eval.Value) (map[string]eval.Value, error)
 	Close() error
 }

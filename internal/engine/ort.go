@@ -16,6 +16,7 @@ import (
 type runtimeEngine struct {
 	library *onnxruntime.Library
 	threads int
+	leash   leash
 }
 
 func environmentNamesLibrary() bool { return os.Getenv(onnxruntime.EnvironmentVariable) != "" }
@@ -36,32 +37,46 @@ func openONNXRuntime(o Options) (Engine, error) {
 func (e *runtimeEngine) Name() string { return "ONNX Runtime " + e.library.Version() }
 
 // Close ends the use of the library.
-func (e *runtimeEngine) Close() error { return e.library.Close() }
+func (e *runtimeEngine) Close() error {
+	if e.leash.isLoose() {
+		return nil
+	}
+	return e.library.Close()
+}
 
 // exactIntegers keeps ONNX Runtime on x86 from its faster product of 8-bit integers,
 // which saturates in between and is off by more than rounding.
 var exactIntegers = map[string]string{"session.x64quantprecision": "1"}
 
 // Load makes a session.
-func (e *runtimeEngine) Load(_ context.Context, s Source) (Program, error) {
-	options := onnxruntime.Options{IntraOpThreads: e.threads, Config: exactIntegers}
-	var session *onnxruntime.Session
-	var err error
-	if s.Path != "" {
-		session, err = e.library.NewSession(filepath.Clean(s.Path), options)
-	} else {
-		session, err = e.library.NewSessionFromBytes(s.Bytes, options)
-	}
+func (e *runtimeEngine) Load(ctx context.Context, s Source) (Program, error) {
+	session, err := held(ctx, &e.leash, func() (*onnxruntime.Session, error) { return e.session(s) })
 	if err != nil {
 		return nil, err
 	}
-	return &runtimeProgram{session}, nil
+	return &runtimeProgram{session, &e.leash}, nil
 }
 
-type runtimeProgram struct{ session *onnxruntime.Session }
+func (e *runtimeEngine) session(s Source) (*onnxruntime.Session, error) {
+	options := onnxruntime.Options{IntraOpThreads: e.threads, Config: exactIntegers}
+	if s.Path != "" {
+		return e.library.NewSession(filepath.Clean(s.Path), options)
+	}
+	return e.library.NewSessionFromBytes(s.Bytes, options)
+}
+
+type runtimeProgram struct {
+	session *onnxruntime.Session
+	leash   *leash
+}
 
 // Close releases the session.
-func (p *runtimeProgram) Close() error { return p.session.Close() }
+func (p *runtimeProgram) Close() error {
+	if p.leash.isLoose() {
+		return nil
+	}
+	return p.session.Close()
+}
 
 // Run computes all outputs.
 func (p *runtimeProgram) Run(ctx context.Context, inputs map[string]eval.Value) (map[string]eval.Value, error) {
@@ -74,7 +89,7 @@ func (p *runtimeProgram) Run(ctx context.Context, inputs map[string]eval.Value) 
 			return nil, missing(in.Name)
 		}
 	}
-	results, err := p.session.Run(ctx, given, nil)
+	results, err := held(ctx, p.leash, func() ([]onnxruntime.Value, error) { return p.session.Run(ctx, given, nil) })
 	if err != nil {
 		return nil, err
 	}

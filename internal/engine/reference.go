@@ -45,6 +45,7 @@ func open(s Source) (*onnx.Model, error) {
 type interpreted struct {
 	model   *onnx.Model
 	program *eval.Program
+	leash   leash
 }
 
 // Run computes all outputs.
@@ -55,8 +56,13 @@ func (p *interpreted) Run(ctx context.Context, inputs map[string]eval.Value) (ma
 			given[name] = v
 		}
 	}
-	return p.program.Run(ctx, given, nil)
+	return held(ctx, &p.leash, func() (map[string]eval.Value, error) { return p.program.Run(ctx, given, nil) })
 }
 
 // Close gives back the model's file.
-func (p *interpreted) Close() error { return p.model.Close() }
+func (p *interpreted) Close() error {
+	if p.leash.isLoose() {
+		return nil
+	}
+	return p.model.Close()
+}

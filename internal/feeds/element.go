@@ -120,11 +120,14 @@ func floatLimits(t tensor.Type) (top, least float64) {
 	case tensor.Float64, tensor.Complex128:
 		return math.MaxFloat64, math.SmallestNonzeroFloat64
 	case tensor.Float16:
-		return 65504, 0x1p-24
+		least = 0x1p-24
 	case tensor.BFloat16:
-		return 0x1.fep127, 0x1p-133
+		least = 0x1p-133
+	default:
+		return math.MaxFloat32, math.SmallestNonzeroFloat32
 	}
-	return math.MaxFloat32, math.SmallestNonzeroFloat32
+	top, _ = t.LargestFinite()
+	return top, least
 }
 
 // integers makes integers of type t, as bit patterns of 64 bits.

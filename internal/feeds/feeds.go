@@ -191,6 +191,9 @@ func (g *generator) value(t *onnx.Type, shape []int, depth int) (eval.Value, err
 	}
 	switch t.Kind {
 	case onnx.KindTensor:
+		if t.Elem == tensor.Undefined {
+			return nil, fmt.Errorf("the model does not say of which type its elements are")
+		}
 		return g.tensor(t.Elem, shape)
 	case onnx.KindSequence:
 		return g.sequence(t, shape, depth)

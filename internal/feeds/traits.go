@@ -110,6 +110,16 @@ var ends = []string{
 // indexed lists inputs whose elements only choose among those of another.
 var indexed = map[place]bool{{"Gather", 1}: true, {"GatherElements", 1}: true, {"GatherND", 1}: true}
 
+// Decides says whether the elements of input number i of a node say how large its
+// result is, where it is cut, which elements are taken or how often it runs: with other
+// elements the node may fail, or no longer.
+func Decides(n *onnx.Node, i int) bool {
+	if n.CanonicalDomain() != "" || n.Model().Callee(n) != nil {
+		return true // nobody knows
+	}
+	return slices.Contains(sizeInputs[n.OpType], i) || indexed[place{n.OpType, i}]
+}
+
 // reachesSize says whether elements of v become a size, as they are or computed
 // with in simple ways.
 func reachesSize(v *onnx.Value) bool {

@@ -136,11 +136,12 @@ func (j Job) givenInputs(m *onnx.Model) (map[string]eval.Value, error) {
 	if len(missing) == 0 {
 		return values, nil
 	}
+	first := slices.IndexFunc(reader.Slots, func(slot valuefile.Slot) bool { return slot.Name == missing[0] })
 	for i, name := range missing {
 		missing[i] = fmt.Sprintf("%q %s", name, types[name])
 	}
 	return nil, fault.New(fault.Usage, "--inputs: no value is given for %s", strings.Join(missing, ", ")).
-		With("name the files after the inputs, as in %s", valuefile.Escape(reader.Slots[0].Name)+".npy")
+		With("name the files after the inputs, as in %s", valuefile.FileName(reader.Slots[first]))
 }
 
 func names(values []*onnx.Value) []string {
@@ -182,7 +183,7 @@ func (j Job) runRandom(ctx context.Context, program engine.Program, s subject, r
 		return nil, nil, err
 	}
 	r.Random, r.Seed = true, j.Seed
-	var first error
+	var refusals []error
 	var hollow *attempt // the first that ran and gave nothing finite
 	for i, a := range attempts {
 		if hollow != nil && !a.isKindOf(*hollow) {
@@ -190,12 +191,11 @@ func (j Job) runRandom(ctx context.Context, program engine.Program, s subject, r
 		}
 		values, err := a.make()
 		if err != nil {
-			return nil, nil, fault.New(fault.Usage, "%w", err).With("give inputs with --inputs, or sizes with --dim, --batch or --input-shape")
+			return nil, nil, j.unmade(s.model, err)
 		}
 		start := time.Now()
 		got, err := program.Run(ctx, values)
-		switch {
-		case err == nil:
+		if err == nil {
 			isFirst := hollow == nil
 			if isFirst || !isHollow(got) {
 				inputs, outputs = values, got
@@ -209,10 +209,8 @@ func (j Job) runRandom(ctx context.Context, program engine.Program, s subject, r
 				hollow = &attempts[i]
 			}
 			continue
-		case first == nil:
-			first = err
 		}
-		if ctx.Err() != nil || errors.Is(err, eval.ErrUnsupported) || errors.Is(err, eval.ErrBudget) || isDeviceFault(err) || isShortage(err) {
+		if refusals = append(refusals, err); ctx.Err() != nil || isFinal(err) {
 			break
 		}
 	}
@@ -220,11 +218,10 @@ func (j Job) runRandom(ctx context.Context, program engine.Program, s subject, r
 		r.note("no output is finite: the random inputs do not suit this model; give real ones with --inputs")
 		return inputs, outputs, nil
 	}
-	err = j.sort(ctx, "run", first, r)
+	err = j.sort(ctx, "run", refusals[0], r)
 	var f *fault.Error
 	if errors.As(err, &f) && f.Family == fault.Input {
-		return nil, nil, fault.New(fault.Usage, "random inputs do not suit the model: %w", first).
-			With("give inputs with --inputs, or sizes with --dim, --batch or --input-shape")
+		return nil, nil, j.blame(ctx, s, refusals)
 	}
 	return nil, nil, err
 }
@@ -298,6 +295,8 @@ func (j Job) sort(ctx context.Context, doing string, err error, r *Result) error
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, eval.ErrFault):
+		return fault.New(fault.Internal, "%w", err).With("please report it with the model, or its `npuctl inspect --json`")
 	case errors.Is(err, eval.ErrBudget):
 		return fault.New(fault.Missing, "%w", err).With("allow more with --max-memory")
 	case errors.Is(err, eval.ErrUnsupported), errors.As(err, &ort) && ort.Code == onnxruntime.CodeNotImplemented:

@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/infer"
 	"github.com/npuctl/npuctl/onnx/schema"
 )
 
@@ -62,6 +64,33 @@ func check(m *onnx.Model) error {
 	if len(m.Graph.Outputs()) == 0 {
 		return errors.New("the graph has no outputs, so there is nothing to compute; the export should list some")
 	}
+	if err := sort(m); err != nil {
+		return err
+	}
+	if err := checkNodes(m); err != nil {
+		return err
+	}
+	if err := checkBodies(m); err != nil {
+		return err
+	}
+	return checkStored(m)
+}
+
+// sort brings all nodes into an order in which they can run; a cycle has none.
+func sort(m *onnx.Model) error {
+	if err := m.Graph.Sort(); err != nil {
+		return err
+	}
+	for _, f := range m.Functions {
+		if err := f.Body.Sort(); err != nil {
+			return fmt.Errorf("function %q: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkNodes finds the first node that breaks the rules of its operator.
+func checkNodes(m *onnx.Model) error {
 	more := 0
 	var first error
 	for _, f := range m.ValidateNodes() {
@@ -77,6 +106,17 @@ func check(m *onnx.Model) error {
 		first = fmt.Errorf("%w (the first of %d faults)", first, more+1)
 	}
 	return first
+}
+
+// Impossible gives the first of the conflicts that inference found which keeps a model
+// from ever running, whatever its inputs are. The others are declarations that runtimes
+// let pass, and branches that may never be taken.
+func Impossible(conflicts []infer.Conflict) (message string, found bool) {
+	i := slices.IndexFunc(conflicts, func(c infer.Conflict) bool { return !c.Warning })
+	if i < 0 {
+		return "", false
+	}
+	return conflicts[i].Message, true
 }
 
 // newerError is the failure of a file that is newer than this build.

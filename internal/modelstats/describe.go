@@ -43,6 +43,11 @@ type Description struct {
 	Parameters Parameters `json:"parameters"`
 	MACs       MACs       `json:"macs"`
 	Largest    []Stored   `json:"largest_tensors"`
+
+	// Conflicts are what the model says twice, and differently. Runnable says that none of
+	// them keeps it from ever running.
+	Conflicts []string `json:"conflicts"`
+	Runnable  bool     `json:"runnable"`
 }
 
 // Opset is a version of a domain's operators that the model means.
@@ -114,7 +119,7 @@ func Describe(ctx context.Context, m *onnx.Model, specialized bool) (*Descriptio
 	d := &Description{
 		File: m.Path, IRVersion: m.IRVersion, Opsets: []Opset{}, Producer: m.ProducerName, ProducerVersion: m.ProducerVersion,
 		GraphName: m.Graph.Name, Domain: m.Domain, Version: m.Version, Doc: m.Doc, Metadata: map[string]string{},
-		Functions: []string{}, DynamicAxes: []Axis{}, OutsideFiles: []string{}, Operators: map[string]int{},
+		Functions: []string{}, DynamicAxes: []Axis{}, OutsideFiles: []string{}, Operators: map[string]int{}, Conflicts: []string{},
 	}
 	if info, err := os.Stat(m.Path); err == nil {
 		d.Bytes = info.Size()
@@ -142,7 +147,21 @@ func Describe(ctx context.Context, m *onnx.Model, specialized bool) (*Descriptio
 		d.Nodes++
 	}
 	d.MACs = countMACs(m, inference)
+	d.conflicts(inference.Conflicts())
 	return d, nil
+}
+
+// conflicts takes down what inference found, first what keeps the model from running.
+func (d *Description) conflicts(found []infer.Conflict) {
+	d.Runnable = true
+	for _, isHarmless := range []bool{false, true} {
+		for _, c := range found {
+			if c.Warning == isHarmless {
+				d.Conflicts = append(d.Conflicts, c.Message)
+				d.Runnable = d.Runnable && c.Warning
+			}
+		}
+	}
 }
 
 // QualifiedName writes an operator with its domain, unless that is the default one.

@@ -162,6 +162,9 @@ func (j Job) limits(size int64) onnxpass.Options {
 // much there is; the result lists all.
 func notStatic(r *Result) error {
 	first := r.Dynamic[0]
+	if len(r.Dynamic) == 1 {
+		return fault.New(fault.Goal, "--static: one tensor stays dynamic, %q %s: %s; nothing was written", first.Name, first.Type, first.Reason)
+	}
 	return fault.New(fault.Goal, "--static: %d tensors stay dynamic, the first is %q %s: %s; nothing was written",
 		len(r.Dynamic), first.Name, first.Type, first.Reason)
 }

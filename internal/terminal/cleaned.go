@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"io"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -31,15 +30,7 @@ func (c *cleaned) Write(p []byte) (int, error) {
 		}
 	}
 	c.rest = append([]byte(nil), text[whole:]...)
-	lines := strings.Split(string(text[:whole]), "\n")
-	for i, line := range lines {
-		parts := strings.Split(strings.TrimSuffix(line, "\r"), "\t")
-		for k, part := range parts {
-			parts[k] = Clean(part)
-		}
-		lines[i] = strings.Join(parts, "\t")
-	}
-	if _, err := io.WriteString(c.out, strings.Join(lines, "\n")); err != nil {
+	if _, err := io.WriteString(c.out, CleanLines(string(text[:whole]))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -24,6 +24,14 @@ func Count(n int64) string {
 	return sign + b.String()
 }
 
+// Counted writes a number with its noun: 1 input, 2 inputs.
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Count(int64(n)) + " " + noun
+}
+
 // decimalUnits are what sizes are counted in: powers of 1000, as file managers do.
 var decimalUnits = [...]string{"kB", "MB", "GB", "TB", "PB", "EB"}
 

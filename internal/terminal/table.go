@@ -100,6 +100,19 @@ func Clean(s string) string {
 	return b.String()
 }
 
+// CleanLines is [Clean] for text of several lines, which stay apart.
+func CleanLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		parts := strings.Split(strings.TrimSuffix(line, "\r"), "\t")
+		for k, part := range parts {
+			parts[k] = Clean(part)
+		}
+		lines[i] = strings.Join(parts, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // Shorten cuts text that is longer than width characters in the middle.

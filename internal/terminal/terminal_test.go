@@ -161,3 +161,18 @@ func TestProgressIsSilentAboutShortWork(t *testing.T) {
 	nobody.Say("busy")
 	nobody.Stop()
 }
+
+func TestCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "0 inputs", 1: "1 input", 2: "2 inputs", 1234: "1,234 inputs"} {
+		if got := Counted(n, "input"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Lines and tabs stay, all else that a terminal would obey does not.
+func TestCleanLines(t *testing.T) {
+	if got, want := CleanLines("a\tb\x1b[31m\r\n\xffc\rd\n"), "a\tb\\x1b[31m\n\\xffc\\rd\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -42,8 +42,11 @@ const maxNesting = 16
 // decode reads a value from a message of the kind that t says. External data of
 // tensors is looked for in folder.
 func decode(data []byte, t *onnx.Type, folder string, depth int) (eval.Value, error) {
-	if t == nil || depth > maxNesting {
+	if depth > maxNesting {
 		return nil, fmt.Errorf("values of type %s cannot be read", t)
+	}
+	if t == nil {
+		return decodeTensor(data, tensor.Undefined, folder)
 	}
 	switch t.Kind {
 	case onnx.KindTensor:

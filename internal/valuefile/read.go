@@ -25,6 +25,33 @@ func isValueFile(name string) bool {
 	return readers[extension] != nil || extension == archive
 }
 
+// Reads says whether there are files that hold values of type t. A model that does not
+// say its input's type takes tensors.
+func Reads(t *onnx.Type) bool {
+	switch {
+	case t == nil:
+		return true
+	case t.Kind == onnx.KindMap:
+		return t.Inner.IsTensor() && (t.Elem == tensor.String || t.Elem == tensor.Int64)
+	case t.Kind == onnx.KindSequence, t.Kind == onnx.KindOptional:
+		return t.Inner != nil && Reads(t.Inner)
+	}
+	return t.Kind == onnx.KindTensor
+}
+
+// FileName is a name of a file that is read for a slot: tensors may be arrays of NumPy,
+// all else has only ONNX's own form.
+func FileName(s Slot) string {
+	t := s.Type
+	if t != nil && t.Kind == onnx.KindOptional {
+		t = t.Inner
+	}
+	if t == nil || t.IsTensor() {
+		return Escape(s.Name) + ".npy"
+	}
+	return Escape(s.Name) + ".pb"
+}
+
 // archive is the extension of files that hold many values.
 const archive = ".npz"
 
@@ -154,8 +181,11 @@ func readArchive(path string, expected func(name string) tensor.Type) (map[strin
 func fits(v eval.Value, t *onnx.Type) error {
 	switch v := v.(type) {
 	case *tensor.Dense:
+		if t == nil {
+			return nil
+		}
 		if !t.IsTensor() {
-			return fmt.Errorf("it holds a tensor, the model wants %s", t)
+			return fmt.Errorf("it holds a tensor, the model wants %s, which has a file of its own kind: a .pb as ONNX's test data have it", t)
 		}
 		return tensorFits(v, t)
 	case *eval.Optional:

@@ -110,6 +110,10 @@ func (f *finder) path(given string) {
 	info, err := os.Stat(given)
 	if err != nil {
 		if name, path, ok := strings.Cut(given, "="); ok && f.slot(name) != nil {
+			if _, err := os.Stat(path); err != nil {
+				f.misuse("%s: %w", given, unwrapPath(err))
+				return
+			}
 			f.file(path, f.slot(name))
 			return
 		}

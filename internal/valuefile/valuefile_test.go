@@ -371,3 +371,30 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// Tensors may come as arrays of NumPy, all else only in ONNX's own form, and some not at all.
+func TestFilesOfTypes(t *testing.T) {
+	float := onnx.TensorType(tensor.Float32, 2)
+	for _, c := range []struct {
+		typ   *onnx.Type
+		file  string
+		reads bool
+	}{
+		{nil, "x%2Fy.npy", true},
+		{float, "x%2Fy.npy", true},
+		{onnx.OptionalType(float), "x%2Fy.npy", true},
+		{onnx.SequenceType(float), "x%2Fy.pb", true},
+		{onnx.OptionalType(onnx.SequenceType(float)), "x%2Fy.pb", true},
+		{&onnx.Type{Kind: onnx.KindMap, Elem: tensor.Int64, Inner: float}, "x%2Fy.pb", true},
+		{&onnx.Type{Kind: onnx.KindMap, Elem: tensor.Int32, Inner: float}, "x%2Fy.pb", false},
+		{onnx.SequenceType(&onnx.Type{Kind: onnx.KindOpaque}), "x%2Fy.pb", false},
+		{&onnx.Type{Kind: onnx.KindSparseTensor, Elem: tensor.Float32}, "x%2Fy.pb", false},
+	} {
+		if got := FileName(Slot{"x/y", c.typ}); got != c.file {
+			t.Errorf("%v: %s, want %s", c.typ, got, c.file)
+		}
+		if got := Reads(c.typ); got != c.reads {
+			t.Errorf("%v: read %v, want %v", c.typ, got, c.reads)
+		}
+	}
+}

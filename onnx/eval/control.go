@@ -101,7 +101,7 @@ func runIf(c *Call) error {
 		return err
 	}
 	if len(out) < len(c.Outputs) {
-		return c.Errorf("the branch gives %d outputs, the node has %d", len(out), len(c.Outputs))
+		return c.Errorf("the branch gives %d of the node's %d outputs", len(out), len(c.Outputs))
 	}
 	copy(c.Outputs, out)
 	return nil

@@ -105,6 +105,9 @@ func conv[T floating](c *Call) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(v.in, 0) {
+		return c.Errorf("an image of size %v has no pixels", v.in) // so says ONNX Runtime, and shape inference relies on it
+	}
 	out, err := newResult[T](c, 0, x.typ, v.shape()...)
 	if err != nil {
 		return err

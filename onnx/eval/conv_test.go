@@ -32,6 +32,7 @@ func TestConv(t *testing.T) {
 		{opset: 11, stored: "float[1,2,1] x = {1, 2}, float[4,1,1] w = {1, 2, 3, 4}", node: "y = Conv <group = 2> (x, w)", want: "FLOAT[1,4,1]{1, 2, 6, 8}"},
 		{opset: 11, stored: "float[1,1,1,1,2] x = {1, 2}, float[1,1,1,1,1] w = {3}", node: "y = Conv (x, w)", want: "FLOAT[1,1,1,1,2]{3, 6}"},
 		{opset: 11, stored: "float[0,1,3] x = {}, float[2,1,2] w = {1, 2, 3, 4}", node: "y = Conv (x, w)", want: "FLOAT[0,2,2]{}"},
+		{opset: 11, stored: "float[1,1,0] x = {}, float[1,1,1] w = {1}", node: "y = Conv (x, w)", want: "error: no pixels"},
 		{opset: 11, stored: "float16[1,1,3] x = {1, 2, 3}, float16[1,1,2] w = {0.5, 0.25}", node: "y = Conv (x, w)", want: "FLOAT16[1,1,2]{1, 1.75}"},
 	})
 }

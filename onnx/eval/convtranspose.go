@@ -10,6 +10,12 @@ import (
 // An explicit output_shape decides the padding, which is shared out as auto_pad
 // says; where the output is larger than all that the image reaches, the padding is 0
 // and the rest of the output, at the end, holds the bias alone.
+//
+// An odd one goes to the end with SAME_UPPER and to the beginning with SAME_LOWER, and
+// with an output_shape to the beginning with any other mode. That is what the equations
+// of opset 11 say. Those of opset 1 say the reverse, and contradict their own text on
+// auto_pad; ONNX Runtime follows the later ones in every opset, and so do we. An output
+// is as large as the image times the stride with both, whatever output_padding says.
 func transposeWindow(c *Call, in, kernel []int) (*window, error) {
 	w := &window{in: make([]int, len(in)), out: in, kernel: kernel}
 	if err := w.read(c, in); err != nil {

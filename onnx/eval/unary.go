@@ -241,17 +241,12 @@ var clipKernels = tensor.Numbers[func(c *Call, d, low, high *tensor.Dense) (*ten
 	Uint8: clipNumbers[uint8], Uint16: clipNumbers[uint16], Uint32: clipNumbers[uint32], Uint64: clipNumbers[uint64],
 }
 
-// largestFloats are the bounds that a Clip of floats has when it names none: an
-// infinity becomes the largest number.
-var largestFloats = map[tensor.Type]float64{
-	tensor.Float16: 65504, tensor.BFloat16: 0x1.fep127, tensor.Float32: math.MaxFloat32, tensor.Float64: math.MaxFloat64,
-}
-
 // clip bounds the elements of d; a bound may be nil. A low bound above the high
-// one gives the high one, NaN stays NaN.
+// one gives the high one, NaN stays NaN. Floats without a bound are bounded by the
+// largest number, so that an infinity becomes that.
 func (c *Call) clip(d, low, high *tensor.Dense) error {
 	wide := [3]*tensor.Dense{d, low, high}
-	if top, isFloat := largestFloats[d.Type()]; isFloat {
+	if top, isFloat := d.Type().LargestFinite(); isFloat {
 		for i, limit := range [3]float64{1: -top, 2: top} {
 			if wide[i] != nil {
 				continue

@@ -83,6 +83,13 @@ func (p *prover) boundedBelow(d Dim, t term) bool {
 		}
 		rest := d.Sub(newDim(0, []term{t}))
 		return p.nonNegative(rest.MulConst(c).Add(bound.MulConst(k)))
+	case opNonzero:
+		// It is one of two sizes, and 0 only where both are.
+		rest := d.Sub(newDim(0, []term{t}))
+		if k > 0 && p.nonNegative(rest.AddConst(k)) && (p.nonNegative(s.a.AddConst(-1)) || p.nonNegative(s.b.AddConst(-1))) {
+			return true
+		}
+		return p.nonNegative(rest.Add(s.a.MulConst(k))) && (k > 0 || p.nonNegative(rest.Add(s.b.MulConst(k))))
 	}
 	return false
 }

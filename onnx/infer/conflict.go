@@ -116,10 +116,10 @@ func (c *call) agreeDims(d, e Dim, what func() string) Dim {
 		c.noteAgreement(d, n)
 		return e
 	}
-	if _, named := d.Symbol(); named {
+	if _, named := d.Symbol(); named || e.isNonzeroOf(d) {
 		return d
 	}
-	if _, named := e.Symbol(); named || len(e.terms()) < len(d.terms()) {
+	if _, named := e.Symbol(); named || d.isNonzeroOf(e) || len(e.terms()) < len(d.terms()) {
 		return e
 	}
 	return d

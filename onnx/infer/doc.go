@@ -35,10 +35,9 @@
 // # What is assumed
 //
 // Statements hold for runs that succeed: where an operator would refuse its
-// inputs, nothing is promised. A dim may be zero everywhere. A size that takes
-// part in arithmetic is below 2^31 where it passes through int32 and below 2^24
-// where it passes through floats, which is when those conversions are exact. A
-// symbolic size that stands in the target of a Reshape means itself: with size 0,
-// where Reshape would read "copy the dim", the run is taken to be one where the
-// two agree.
+// inputs, nothing is promised. A dim may be zero everywhere but in the images of a
+// Conv. A size that takes part in arithmetic is below 2^31 where it passes through
+// int32 and below 2^24 where it passes through floats, which is when those
+// conversions are exact. A 0 that was computed for the target of a Reshape copies
+// the input's dim, as one that is written there does.
 package infer

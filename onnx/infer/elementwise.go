@@ -338,6 +338,12 @@ func broadcastDim(a, b Dim) (joined Dim, ok bool) {
 	if isCapped(b, a) {
 		return b, true
 	}
+	if a.isNonzeroOf(b) {
+		return b, true
+	}
+	if b.isNonzeroOf(a) {
+		return a, true
+	}
 	if b.key() < a.key() {
 		a, b = b, a
 	}

@@ -37,6 +37,11 @@ func (a assignment) symbol(s *symbol) (int64, bool) {
 	switch s.operation {
 	case opPositive:
 		return max(x, 0), true
+	case opNonzero:
+		if x == 0 {
+			return y, true
+		}
+		return x, true
 	case opBroadcast:
 		if x == 1 {
 			return y, true

@@ -153,7 +153,7 @@ var valueCases = []inferCase{
 			rest = Constant <value_ints = [7, -1]> ()
 			target = Concat <axis = 0> (b, rows, rest)
 			y = Reshape (x, target)
-		}`, "y FLOAT[batch,floor(height/7),7,floor((3*height*width)/(7*floor(height/7)))]"},
+		}`, "y FLOAT[batch,nonzero(floor(height/7),height),7,floor((3*height*width)/(7*nonzero(floor(height/7),height)))]"},
 	{"pad to a multiple", `g (float[1,n] x) => (y) {
 			n = Shape <start = 1> (x)
 			m = Constant <value_ints = [32]> ()

@@ -122,6 +122,9 @@ func (c *call) resolveTarget(target []Value) []Dim {
 			open = append(open, k)
 		}
 	}
+	if c.int("allowzero", 0) == 0 {
+		dims = c.copyWhereZero(target, dims)
+	}
 	if in, ok := c.dims(0); ok && len(open) == 1 {
 		dims[open[0]] = c.remainingDim(in, dims, open[0])
 	} else if ok && len(open) == 0 {

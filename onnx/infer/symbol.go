@@ -27,6 +27,7 @@ const (
 	opTruncate                   // a / b, rounded toward zero
 	opPositive                   // max(a, 0)
 	opBroadcast                  // the dim that a and b broadcast to
+	opNonzero                    // a, or b where a is 0
 )
 
 // maxKey bounds the names in an expression that becomes part of a symbol: nested
@@ -85,6 +86,8 @@ func (s *symbol) write(key bool) string {
 		return "trunc(" + group(a) + "/" + group(b) + ")"
 	case opPositive:
 		return "max(" + a + ",0)"
+	case opNonzero:
+		return "nonzero(" + a + "," + b + ")"
 	}
 	return "broadcast(" + a + "," + b + ")"
 }

@@ -119,6 +119,11 @@ func convolution(data, weights int) rule {
 			for k, d := range x[2:] {
 				out[2+k] = c.windowCount(s.output(k, d), data)
 			}
+			if c.node.OpType == "Conv" {
+				// Engines refuse an image without pixels, whatever the batch.
+				c.notePositive(x[2:])
+				c.notePositive(out[2:])
+			}
 		}
 		c.setDims(0, out...)
 	}

@@ -182,3 +182,19 @@ func ParseType(s string) (Type, bool) {
 	}
 	return Undefined, false
 }
+
+// LargestFinite gives the largest finite number of a float type of at least 16 bits;
+// ok is false for any other type. Narrower floats saturate, or have no infinity.
+func (t Type) LargestFinite() (largest float64, ok bool) {
+	switch t {
+	case Float64:
+		return math.MaxFloat64, true
+	case Float32:
+		return math.MaxFloat32, true
+	case BFloat16:
+		return 0x1.fep127, true
+	case Float16:
+		return 65504, true
+	}
+	return 0, false
+}

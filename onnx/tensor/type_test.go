@@ -135,3 +135,29 @@ func TestTypeOf(t *testing.T) {
 		t.Errorf("%d types looked at, there are %d", len(got)-1, len(tensor.Types()))
 	}
 }
+
+// The largest number of each float type is one that it holds, and one more in its last
+// digit is none.
+func TestLargestFinite(t *testing.T) {
+	for _, c := range []struct {
+		typ    tensor.Type
+		holds  func(float64) float64
+		digits int
+	}{
+		{tensor.Float64, func(x float64) float64 { return x }, 53},
+		{tensor.Float32, func(x float64) float64 { return float64(float32(x)) }, 24},
+		{tensor.Float16, func(x float64) float64 { return float64(tensor.F16FromFloat64(x).Float32()) }, 11},
+		{tensor.BFloat16, func(x float64) float64 { return float64(tensor.BF16FromFloat64(x).Float32()) }, 8},
+	} {
+		largest, ok := c.typ.LargestFinite()
+		if !ok || c.holds(largest) != largest {
+			t.Errorf("%s: %v, which it holds as %v", c.typ, largest, c.holds(largest))
+		}
+		if beyond := largest * (1 + math.Ldexp(1, 1-c.digits)); !math.IsInf(c.holds(beyond), 1) {
+			t.Errorf("%s holds %v, which is beyond its largest number", c.typ, beyond)
+		}
+	}
+	if _, ok := tensor.Int32.LargestFinite(); ok {
+		t.Error("an integer has a largest float")
+	}
+}
