@@ -34,9 +34,14 @@ type Environment struct {
 	// HostOS and HostCPU are the machine of the toolkit, as ATC names them: linux,
 	// x86_64, aarch64. "" is this machine, linux where there is no CANN for it.
 	HostOS, HostCPU string
+	// Toolkit is the one that will compile; the zero Toolkit is not known. The tables
+	// here are of one release of CANN: what a real toolkit knows beyond them, chips and
+	// operators, is for its atc to decide, and becomes a note of [Strict]. With no
+	// toolkit, and with the emulator, the tables decide.
+	Toolkit Toolkit
 	// Chip gives what is known of a chip by the exact name --soc_version takes; nil
-	// is the toolkit's file of it below ASCEND_HOME_PATH, else the table of package
-	// soc. A failure says what was probably meant.
+	// is the toolkit's file of it, else the table of package soc. A failure says what
+	// was probably meant.
 	Chip func(name string) (soc.Chip, error)
 }
 
@@ -87,6 +92,10 @@ func Effective(args []string, e Environment) *CommandLine {
 	}
 	return &CommandLine{Settings: append(added, line.Settings...), Stray: line.Stray, Help: line.Help}
 }
+
+// decidesItself says whether a real CANN will compile, which may know what the tables
+// here do not.
+func (e Environment) decidesItself() bool { return e.Toolkit.Program != "" && !e.Toolkit.Emulated }
 
 func verdict(problems []Diagnosis) Verdict {
 	return Verdict{

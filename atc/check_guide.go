@@ -1,10 +1,7 @@
 package atc
 
 import (
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/npuctl/npuctl/soc"
 )
@@ -18,7 +15,7 @@ func gearLimit(c *checker) *Diagnosis {
 	}
 	rows, _ := gearRows(kind, text)
 	_, family, known := c.chip()
-	most := 100
+	most := soc.QueryGears
 	if known && family.Name != "" {
 		most = family.Gears()
 	}
@@ -124,35 +121,4 @@ func rangesOfChip(c *checker) *Diagnosis {
 	d := problem(CodeRule, "input_shape", "--input_shape has ranges: %s runs no models of dynamic shape", c.value("soc_version")).
 		about("--soc_version").with("fix the sizes, or use gears")
 	return &d
-}
-
-// aippRank finds which input an aipp_op of a configuration is for; the first is
-// meant when it does not say.
-var aippRank = regexp.MustCompile(`\brelated_input_rank\s*:\s*(\d+)`)
-
-// fp16AIPP refuses float16 for an input that AIPP makes, which is of bytes.
-func fp16AIPP(c *checker) (out []Diagnosis) {
-	list, conf := c.value("input_fp16_nodes"), c.value("insert_op_conf")
-	if list == "" || conf == "" {
-		return nil
-	}
-	data, err := readLimited(c.path(conf), mostRawOptions)
-	if err != nil {
-		return nil // told already
-	}
-	named := strings.Split(list, ";")
-	inputs := c.graph().inputs
-	blocks := strings.Split(string(data), "aipp_op")
-	for _, block := range blocks[1:] {
-		rank := 0
-		if m := aippRank.FindStringSubmatch(block); m != nil {
-			rank, _ = strconv.Atoi(m[1]) // digits; beyond the inputs when too large
-		}
-		if rank < 0 || rank >= len(inputs) || !slices.Contains(named, inputs[rank].name) {
-			continue
-		}
-		out = append(out, problem("E10034", "input_fp16_nodes", "--input_fp16_nodes names %q, which AIPP feeds with bytes", inputs[rank].name).
-			about("--insert_op_conf", inputs[rank].name).with("leave it out of one of the two"))
-	}
-	return out
 }

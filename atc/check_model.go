@@ -356,6 +356,9 @@ func compressionTool(c *checker) *Diagnosis {
 		return nil
 	}
 	paths, _ := c.env.Lookup("LD_LIBRARY_PATH")
+	if c.env.Toolkit.Root != "" { // which puts its own folders in front, for atc
+		_, paths = newEnvironment(c.env.Toolkit.Environment([]string{"LD_LIBRARY_PATH=" + paths})).find("LD_LIBRARY_PATH")
+	}
 	for _, folder := range filepath.SplitList(paths) {
 		if isReadable(filepath.Join(folder, amctLibrary)) {
 			return nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/npuctl/npuctl/soc"
 )
 
 func noAutoTune(c *checker) *Diagnosis {
@@ -84,16 +86,23 @@ func caffeWeight(c *checker) *Diagnosis {
 	return &d
 }
 
-// nanoChips are the chips of mode 30, and only of it.
-var nanoChips = []string{"Ascend035", "Ascend035A", "Ascend035B"}
+// nanoChips lists the chips of mode 30, and only of it.
+func nanoChips() (names []string) {
+	for _, chip := range soc.Chips() {
+		if chip.Family == soc.Family035 {
+			names = append(names, chip.Name)
+		}
+	}
+	return names
+}
 
 func nanoPair(c *checker) *Diagnosis {
-	soc := c.value("soc_version")
-	isNano := slices.Contains(nanoChips, soc)
+	name, nano := c.value("soc_version"), nanoChips()
+	isNano := slices.Contains(nano, name)
 	if isNano == (c.value("mode") == "30") {
 		return nil
 	}
-	d := problem("E10055", "mode", "--soc_version=%s and --mode=%s do not go together: %s are compiled with --mode=30, and only they", soc, c.value("mode"), listed(nanoChips)).
+	d := problem("E10055", "mode", "--soc_version=%s and --mode=%s do not go together: %s are compiled with --mode=30, and only they", name, c.value("mode"), listed(nano)).
 		about("--soc_version").with("add --mode=30")
 	if !isNano {
 		d = d.with("leave --mode=30 out")

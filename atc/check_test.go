@@ -3,6 +3,7 @@ package atc
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,9 @@ var testFiles = map[string]string{
 	"text.onnx":     "this is no model",
 	"dump.txt":      "graph { }",
 	"aipp.cfg":      "aipp_op { aipp_mode: static related_input_rank: 0 input_format: RGB888_U8 }",
+	"aipp_odd.cfg":  "# aipp_op { aipp_mode: static }\naipp_op { related_input_rank: 3 }",
+	"aipp_open.cfg": "aipp_op { aipp_mode: dynamic }",
+	"aipp_size.cfg": "aipp_op {\n  aipp_mode: static\n  src_image_size_w: 8\n}",
 	"op.json":       `[]`,
 	"good.om":       "IMOD" + strings.Repeat("\x00", 72) + "\x03\x00\x00\x00" + strings.Repeat("\x00", 176) + "abc",
 	"wide.om":       "IMOD" + strings.Repeat("\x00", 180) + "\x02\x00\x00\x00\x00\x00\x00\x00" + strings.Repeat("\x00", 64) + "ab",
@@ -498,6 +502,53 @@ func TestCheckTellsAllThatIsIndependent(t *testing.T) {
 	}
 }
 
+// Values that the guide takes have no note.
+func TestNoNotes(t *testing.T) {
+	dir := testFolder(t)
+	for _, args := range []string{
+		"--device_id=3", "--optimization_switch=A:on;B:off", "--multi_stream_parallel_mode=cv", "--multi_stream_parallel_mode=LoadBalance:64",
+		"--h2d_overlapped_with_compute=44,", "--h2d_overlapped_with_compute=0", "--h2d_overlapped_with_compute=44,64,68", "--insert_op_conf=aipp.cfg",
+		"--enable_small_channel=1 --insert_op_conf=aipp.cfg", "--debug_dir=d --op_debug_level=1", "--input_hint_shape=0:[1,3,8,8]", "--op_bank_path=.",
+	} {
+		if v := mustCheck(t, words("fixed", args), testEnvironment(dir), Strict); !v.Accept || len(v.Notes) > 0 {
+			t.Errorf("%s: %v, notes %v", args, v.Diagnoses, v.Notes)
+		}
+	}
+}
+
+// Every flag is looked at: by its values, by a rule, by a note; or here is why not.
+func TestEveryFlagIsLookedAt(t *testing.T) {
+	free := map[string]string{
+		"help": "a truth value", "raw_ge_options_ignore_unsupported": "a truth value",
+		"target": "no longer documented", "build_config": "no longer documented", "enable_scope_fusion_passes": "for TensorFlow",
+		"cluster_config": "for models over several devices", "hccl_sub_comm_config": "for models over several devices",
+		"op_compiler_cache_dir": "ATC makes the folder",
+	}
+	looked := map[string]bool{}
+	for _, r := range rules {
+		for _, flag := range r.reads {
+			looked[flag] = true
+		}
+	}
+	for _, r := range remarks {
+		for _, flag := range r.reads {
+			looked[flag] = true
+			if findFlag(flag) == nil {
+				t.Errorf("note %s reads %s, which is no flag", r.name, flag)
+			}
+		}
+	}
+	for _, flag := range append(slices.Collect(maps.Keys(lateForms)), lateFileFlags...) {
+		looked[flag] = true
+	}
+	for _, f := range Flags() {
+		isLooked := looked[f.Name] || f.Values != nil
+		if why := free[f.Name]; isLooked == (why != "") {
+			t.Errorf("--%s: looked at %v, and left alone %q", f.Name, isLooked, why)
+		}
+	}
+}
+
 func TestNotes(t *testing.T) {
 	dir := testFolder(t)
 	for _, row := range []struct{ model, args, want string }{
@@ -512,7 +563,31 @@ func TestNotes(t *testing.T) {
 		{"open", "--input_shape=x:-1,3,8,8 --dynamic_dims=0;1", "size of 0"},
 		{"fixed", "--keep_dtype=list.txt --precision_mode_v2=origin", "does nothing here"},
 		{"custom", "", "mine.Special"},
-		{"fixed", "--enable_small_channel=7", "0 and 1"},
+		{"fixed", "--enable_small_channel=7", "0 or 1"},
+		{"fixed", "--enable_small_channel=1", "static AIPP only"},
+		{"fixed", "--device_id=z", "the number of a device"},
+		{"fixed", "--optimization_switch=Pass", "PASS:on"},
+		{"fixed", "--multi_stream_parallel_mode=MainStream:65", "from 1 to 64"},
+		{"fixed", "--h2d_overlapped_with_compute=64,44", "sizes that grow"},
+		{"fixed", "--op_bank_path=gone", "no such file"},
+		{"fixed", "--mdl_bank_path=\u6a21", "no Chinese characters"},
+		{"fixed", "--keep_dtype=list.txt --customize_dtypes=list.txt", "wins over --keep_dtype"},
+		{"fixed", "--optypelist_for_implmode=Relu --op_select_implmode=high_precision_for_all", "is for all types"},
+		{"fixed", "--op_name_map=list.txt", "for Caffe"},
+		{"fixed", "--dump_mode=1", "--mode=1 only"},
+		{"fixed", "--debug_dir=d", "without --op_debug_level"},
+		{"fixed", "--op_compiler_cache_mode=force --op_debug_level=1", "beside --op_debug_level=1"},
+		{"fixed", "--shape_generalized_build_mode=shape_precise", "is deprecated"},
+		{"fixed", "--allow_hf32=true", "is reserved"},
+		{"open", "--input_shape=x:-1,3,8,8 --dynamic_batch_size=1,2049", "beyond 2048"},
+		{"fixed", "--input_hint_shape=x:[1]", "index:[sizes]"},
+		{"fixed", "--input_hint_shape=1:[1]", "no input 1"},
+		{"fixed", "--input_hint_shape=0:[1,3]", "in the model it has 4 axes"},
+		{"fixed", "--insert_op_conf=list.txt", "no aipp_op"},
+		{"fixed", "--insert_op_conf=aipp_odd.cfg", `aipp_mode is ""`},
+		{"fixed", "--insert_op_conf=aipp_odd.cfg", "related_input_rank is 3"},
+		{"fixed", "--insert_op_conf=aipp_open.cfg", "needs max_src_image_size"},
+		{"open", "--input_shape=x:1,3,-1,-1 --dynamic_image_size=8,8;9,9 --insert_op_conf=aipp_size.cfg", "wants no crop"},
 	} {
 		v := mustCheck(t, words(row.model, row.args), testEnvironment(dir), Strict)
 		if !v.Accept || !slices.ContainsFunc(v.Notes, func(d Diagnosis) bool { return strings.Contains(d.Message, row.want) }) {
@@ -551,6 +626,57 @@ func TestCheckAsksTheToolkitForChips(t *testing.T) {
 	}
 }
 
+// A real toolkit decides what the tables do not have; with none, and with the emulator,
+// the tables do.
+func TestCheckLeavesToTheToolkit(t *testing.T) {
+	dir := testFolder(t)
+	kit := filepath.Join(dir, "kit")
+	place(t, kit, map[string]string{"x86_64-linux/data/platform_config/Ascend999.ini": "ai_core_cnt=3\nvector_core_cnt=6\n"})
+	real := Toolkit{Root: kit, Program: filepath.Join(kit, "bin", "atc"), Version: "9.0"}
+	emulated := real
+	emulated.Emulated = true
+	for _, row := range []struct {
+		model, args, code string // of the refusal without a real toolkit
+		note              string // with one
+	}{
+		{"newer", "", "E13010", `Relu: not in npuctl's table of ATC's parser (node "relu": the model imports opset 21;`},
+		{"unknown", "", "E13010", "CANN 9.0 will decide"},
+		{"nested", "", "E13010", "Rellu: not in npuctl's table"},
+		{"fixed", "--soc_version=Ascend998", "E19999", "neither npuctl's table of chips nor CANN 9.0 has it; atc will decide"},
+		{"fixed", "--soc_version=Ascend999", "", "npuctl's table of chips does not have it, CANN 9.0 does"},
+	} {
+		for kind, e := range map[string]Toolkit{"none": {}, "emulated": emulated, "real": real} {
+			for _, s := range []Strictness{AsATC, Strict} {
+				environment := testEnvironment(dir)
+				environment.Toolkit = e
+				v := mustCheck(t, words(row.model, row.args), environment, s)
+				switch {
+				case kind == "none" && row.code == "": // nobody knows the chip
+				case kind == "real" || row.code == "":
+					notes := []string{}
+					for _, n := range v.Notes {
+						notes = append(notes, n.Text())
+					}
+					all := strings.Join(notes, "\n")
+					if !v.Accept || s == Strict && kind == "real" && !strings.Contains(all, row.note) {
+						t.Errorf("%s %s, %s: %v, notes %s", row.model, row.args, kind, v.Diagnoses, all)
+					}
+				case v.Accept || v.Diagnoses[0].Code != row.code:
+					t.Errorf("%s %s, %s: %v", row.model, row.args, kind, v.Diagnoses)
+				}
+			}
+		}
+	}
+	// What no table is needed for stays refused.
+	environment := testEnvironment(dir)
+	environment.Toolkit = real
+	for model, code := range map[string]string{"same": "E13009", "noInput": "E16001"} {
+		if v := mustCheck(t, words(model, ""), environment, Strict); v.Accept || v.Diagnoses[0].Code != code {
+			t.Errorf("%s: %v", model, v.Diagnoses)
+		}
+	}
+}
+
 func TestCheckOfHelp(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"-h"}, {"--h"}, {"--he=yes"}, {"--help", "--nonsense"}} {
 		if v := mustCheck(t, args, Environment{}, Strict); !v.Accept || !v.Help {
@@ -580,6 +706,12 @@ func TestCheckAsksTheEnvironment(t *testing.T) {
 	e.Lookup = func(name string) (string, bool) { return dir, name == "LD_LIBRARY_PATH" }
 	if v := mustCheck(t, words("fixed", "--compression_optimize_conf=list.txt"), e, AsATC); !v.Accept {
 		t.Errorf("LD_LIBRARY_PATH: %+v", v)
+	}
+	e = testEnvironment(dir) // or the toolkit has it
+	e.Toolkit = Toolkit{Root: filepath.Join(dir, "amct"), Program: "atc"}
+	place(t, e.Toolkit.Root, map[string]string{"lib64/" + amctLibrary: ""})
+	if v := mustCheck(t, words("fixed", "--compression_optimize_conf=list.txt"), e, AsATC); !v.Accept {
+		t.Errorf("the toolkit's library: %+v", v)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -27,14 +27,20 @@ func (e Environment) lookupChip(name string) (soc.Chip, error) {
 	return chip, err
 }
 
-// chipName is what may stand in a file's name.
+// chipName is how CANN names chips, and what may stand in a file's name.
 var chipName = regexp.MustCompile(`^Ascend[A-Za-z0-9_-]+$`)
+
+// IsChipName says whether a text has the form of a name that --soc_version takes.
+func IsChipName(text string) bool { return chipName.MatchString(text) }
 
 // installedChip reads the numbers of cores from a toolkit's file of the chip. Newer
 // toolkits know chips that npuctl does not.
 func (e Environment) installedChip(name string) (soc.Chip, bool) {
-	home, ok := e.Lookup("ASCEND_HOME_PATH")
-	if !ok || home == "" || !chipName.MatchString(name) {
+	home := e.Toolkit.Root
+	if home == "" {
+		home, _ = e.Lookup("ASCEND_HOME_PATH") // "" when it is not set
+	}
+	if home == "" || !IsChipName(name) {
 		return soc.Chip{}, false
 	}
 	data, err := readSmall(filepath.Join(home, e.HostCPU+"-linux", "data", "platform_config", name+".ini"))
@@ -66,7 +72,7 @@ func (c *checker) chip() (soc.Chip, soc.Family, bool) {
 func socKnown(c *checker) *Diagnosis {
 	name := c.value("soc_version")
 	_, err := c.env.Chip(name)
-	if err == nil {
+	if err == nil || c.env.decidesItself() {
 		return nil
 	}
 	d := wrongValue("E19999", "soc_version", name, "no chip has that name").with("%v", err)
@@ -84,4 +90,19 @@ func coreNumbers(c *checker) *Diagnosis {
 		return d
 	}
 	return checkCores(whole, vectors, "vector cores", chip.VectorCores)
+}
+
+// chipUnknown notes a chip of which npuctl's table says nothing, where CANN decides.
+func chipUnknown(c *checker) []Diagnosis {
+	name := c.value("soc_version")
+	_, family, known := c.chip()
+	if !c.env.decidesItself() || known && family.Name != "" {
+		return nil
+	}
+	d := note("soc_version", "--soc_version=%s: npuctl's table of chips does not have it, %s does: gears, precision and operators are not held against the chip", name, c.env.Toolkit.name())
+	if !known {
+		_, err := c.env.Chip(name)
+		d = note("soc_version", "--soc_version=%s: neither npuctl's table of chips nor %s has it; atc will decide", name, c.env.Toolkit.name()).with("%v", err)
+	}
+	return []Diagnosis{d}
 }

@@ -31,11 +31,15 @@ type Diagnosis struct {
 }
 
 func (d Diagnosis) String() string {
-	text := d.Code + ": " + d.Message
-	if d.Remedy != "" {
-		text += "; " + d.Remedy
+	return d.Code + ": " + d.Text()
+}
+
+// Text is message and remedy, without the code.
+func (d Diagnosis) Text() string {
+	if d.Remedy == "" {
+		return d.Message
 	}
-	return text
+	return d.Message + "; " + d.Remedy
 }
 
 // Verdict is what a check comes to.

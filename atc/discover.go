@@ -23,11 +23,21 @@ type Toolkit struct {
 	PassedOver []Place `json:"-"`
 }
 
+// name is the toolkit as messages call it.
+func (t Toolkit) name() string {
+	if t.Version == "" {
+		return "this CANN"
+	}
+	return "CANN " + t.Version
+}
+
 // Place is somewhere that was looked at, and what was found there.
 type Place struct {
 	Path  string `json:"path"`
 	From  string `json:"from"`  // what led there
 	Found string `json:"found"` // what was there
+	// IsToolkit says that CANN is there without an ATC: its runtime alone, most often.
+	IsToolkit bool `json:"is_toolkit"`
 }
 
 func (p Place) String() string { return fmt.Sprintf("%s (%s): %s", p.Path, p.From, p.Found) }
@@ -72,12 +82,12 @@ func (f Finder) Find() (Toolkit, error) {
 	for _, c := range f.candidates() {
 		program, found := programIn(c.root)
 		if program == "" {
-			looked = append(looked, Place{c.root, c.from, found})
+			looked = append(looked, Place{c.root, c.from, found, isToolkit(c.root)})
 			continue
 		}
 		t := describe(c.root, program)
 		if f.NoEmulator && t.Emulated {
-			looked = append(looked, Place{c.root, c.from, emulatorThere})
+			looked = append(looked, Place{Path: c.root, From: c.from, Found: emulatorThere})
 			continue
 		}
 		t.FoundBy, t.PassedOver = c.from, looked
@@ -88,11 +98,11 @@ func (f Finder) Find() (Toolkit, error) {
 	}
 	program, err := f.Which("atc")
 	if err != nil {
-		return Toolkit{}, &NotFoundError{append(looked, Place{"atc", "PATH", "not there"})}
+		return Toolkit{}, &NotFoundError{append(looked, Place{Path: "atc", From: "PATH", Found: "not there"})}
 	}
 	t := describe(rootOf(program), program)
 	if f.NoEmulator && t.Emulated {
-		return Toolkit{}, &NotFoundError{append(looked, Place{program, "PATH", emulatorThere})}
+		return Toolkit{}, &NotFoundError{append(looked, Place{Path: program, From: "PATH", Found: emulatorThere})}
 	}
 	t.FoundBy, t.PassedOver = "PATH", looked
 	return t, nil
@@ -110,8 +120,16 @@ func (f *Finder) settle() {
 	}
 }
 
-// installed is where releases put themselves below Ascend: 8.5 and later, then those before.
-var installed = []string{"cann", "ascend-toolkit/latest", "latest"}
+// installed is where releases put themselves below Ascend: 8.5 and later, then those
+// before, then the runtime that comes without an ATC.
+var installed = []string{"cann", "ascend-toolkit/latest", "latest", "nnrt/latest"}
+
+// usualPlace is what led to a folder that nobody has named.
+const usualPlace = "usual place"
+
+// IsNamed says that a variable or the user named the toolkit; else its environment is
+// not set either.
+func (t Toolkit) IsNamed() bool { return t.FoundBy != usualPlace }
 
 func (f Finder) candidates() (out []candidate) {
 	if f.Given != "" {
@@ -128,7 +146,7 @@ func (f Finder) candidates() (out []candidate) {
 	}
 	for _, parent := range parents {
 		for _, below := range installed {
-			out = append(out, candidate{filepath.Join(parent, below), "usual place"})
+			out = append(out, candidate{filepath.Join(parent, below), usualPlace})
 		}
 	}
 	return out
@@ -194,7 +212,7 @@ func rootOf(program string) string {
 }
 
 func isToolkit(folder string) bool {
-	return slices.ContainsFunc([]string{"set_env.sh", "opp", MarkerFile}, func(name string) bool {
+	return slices.ContainsFunc([]string{"set_env.sh", "opp", MarkerFile, "version.cfg", "version.info"}, func(name string) bool {
 		_, err := os.Stat(filepath.Join(folder, name))
 		return err == nil
 	})
@@ -225,7 +243,7 @@ func describe(root, program string) Toolkit {
 		}
 		return t
 	}
-	t.Version = toolkitVersion(t.Root)
+	t.Version = ToolkitVersion(t.Root)
 	return t
 }
 
@@ -253,25 +271,22 @@ func readSmall(path string) ([]byte, error) {
 var versionFiles = []struct{ pattern, key string }{
 	{"*-linux/ascend_toolkit_install.info", "version"},
 	{"version.cfg", "toolkit_running_version"},
+	{"version.cfg", "runtime_running_version"},
 	{"ascend_*_install.info", "version"},
 	{"*-linux/ascend_*_install.info", "version"},
 	{"version.info", "version"},
 	{"compiler/version.info", "version"},
 }
 
-// toolkitVersion reads the release of a toolkit; "" when no file says it.
-func toolkitVersion(root string) string {
+// ToolkitVersion reads the release of the CANN in a folder; "" when no file says it.
+func ToolkitVersion(root string) string {
 	for _, file := range versionFiles {
 		matches, err := filepath.Glob(filepath.Join(escapeGlob(root), file.pattern))
 		if err != nil {
 			continue
 		}
 		for _, path := range matches {
-			data, err := readSmall(path)
-			if err != nil {
-				continue
-			}
-			if v := versionIn(string(data), file.key); v != "" {
+			if v := VersionIn(path, file.key); v != "" {
 				return v
 			}
 		}
@@ -283,10 +298,15 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// versionIn reads the line of a key: version=8.1.RC1 or
-// toolkit_running_version=[7.7.0:8.1.RC1], where the release stands last.
-func versionIn(text, key string) string {
-	for line := range strings.Lines(text) {
+// VersionIn reads the line of a key in one of the files that releases and drivers leave:
+// version=8.1.RC1 or toolkit_running_version=[7.7.0:8.1.RC1], where the release stands
+// last. "" when there is none.
+func VersionIn(path, key string) string {
+	data, err := readSmall(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		if !strings.EqualFold(name, key) {
 			continue

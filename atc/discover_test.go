@@ -124,7 +124,7 @@ func TestFindSaysWhereItLooked(t *testing.T) {
 	if !errors.As(err, &missing) {
 		t.Fatal(err)
 	}
-	if len(missing.Looked) != 8 {
+	if len(missing.Looked) != 10 {
 		t.Errorf("looked at %v", missing.Looked)
 	}
 	for _, want := range []string{"a (ASCEND_HOME_PATH): no bin/atc in it", "cann (usual place): nothing there", "atc (PATH): not there"} {

@@ -28,7 +28,7 @@ func (c *checker) inputFile(flag string) *Diagnosis {
 	switch {
 	case err != nil:
 		d = wrongValue("E10001", flag, given, "%s", reasonOf(err)).about(given).with("%s", c.fileRemedy(given))
-	case !isPlainPath(real):
+	case !IsPlainPath(real):
 		d = wrongValue("E10001", flag, given, "its real path %q has letters that ATC does not take", real).about(given).
 			with("keep paths to letters, digits, - . _ and Chinese characters")
 	case !isReadable(real):
@@ -113,7 +113,7 @@ func (c *checker) outputFile(flag, path string) *Diagnosis {
 		d = problem("E10004", flag, "--%s is empty", flag)
 	case len(path) >= longestPath:
 		d = wrongValue("E10001", flag, path[:40]+"…", "the path has %d bytes, it has to stay below %d", len(path), longestPath)
-	case !isPlainPath(path):
+	case !IsPlainPath(path):
 		d = wrongValue("E10001", flag, path, "the path has letters that ATC does not take").
 			with("keep it to letters, digits, - . _ and Chinese characters")
 	case blocked != "":
@@ -153,9 +153,9 @@ func isWritable(path string) bool {
 	return true
 }
 
-// isPlainPath says whether a path is made of what ATC takes: letters, digits, the
+// IsPlainPath says whether a path, or a name, is made of what ATC takes: letters, digits, the
 // signs . / _ - and Chinese characters from U+4E00 to U+9FA5.
-func isPlainPath(path string) bool {
+func IsPlainPath(path string) bool {
 	path = filepath.ToSlash(strings.TrimPrefix(path, filepath.VolumeName(path)))
 	for _, r := range path {
 		isWord := r < utf8.RuneSelf && (isLetter(byte(r)) || r >= '0' && r <= '9' || strings.ContainsRune("./_-", r))

@@ -194,38 +194,47 @@ func (c *checker) modelFile(flag string) *Diagnosis {
 	return &d
 }
 
-// modelNodes tells, node by node, of names that a graph has twice, an input being a
-// node of its name, and of operators that ATC's parser does not know: of each
-// operator once.
+// modelNodes tells of operators that ATC's parser does not know, of each once, then of
+// names that a graph has twice, an input being a node of its name: the parser looks the
+// operators up before it makes any node.
 func modelNodes(c *checker) (out []Diagnosis) {
-	counts := map[soc.Node]int{}
+	for _, r := range c.refusedOperators() {
+		if c.isOthersToSay(r.node) {
+			continue // a note, see unknownOperators
+		}
+		out = append(out, problem(r.finding.Code, "model", "--model=%s: node %q (%s) cannot be parsed: %s", c.value("model"), r.name, r.node.Type, r.finding.Reason).
+			about(r.name).with("%s", r.finding.Remedy))
+	}
 	for _, nested := range c.graph().graphs {
-		refusals := nested.refusals()
 		seen := map[string]int{}
-		for i, name := range nested.names {
+		for _, name := range nested.names {
 			if seen[name]++; seen[name] == 2 {
 				out = append(out, problem("E13009", "model", "--model=%s: two nodes are called %q, which ATC does not take", c.value("model"), name).
 					about(name).with("give every node, and every input, a name of its own; `npuctl compile` does, without --no-optimize"))
-			}
-			f, isRefused := refusals[i]
-			if !isRefused || c.mayHavePlugin(nested.nodes[i]) {
-				continue
-			}
-			kind := kindOf(nested.nodes[i])
-			if counts[kind]++; counts[kind] == 1 {
-				out = append(out, problem(f.Code, "model", "--model=%s: node %q (%s) cannot be parsed: %s", c.value("model"), name, kind.Type, f.Reason).
-					about(name).with("%s", f.Remedy))
 			}
 		}
 	}
 	return out
 }
 
-// refusals gives the nodes that ATC's parser does not know, by their index.
-func (n nestedGraph) refusals() map[int]soc.Finding {
-	out := map[int]soc.Finding{}
-	for _, f := range soc.Refusals(n.nodes) {
-		out[f.Node] = f
+// refusedOperator is a node that is not in the table of ATC's parser, the first of
+// its operator.
+type refusedOperator struct {
+	name    string // the node's, as ATC calls it
+	node    soc.Node
+	finding soc.Finding
+}
+
+func (c *checker) refusedOperators() (out []refusedOperator) {
+	told := map[soc.Node]bool{}
+	for _, nested := range c.graph().graphs {
+		for _, f := range soc.Refusals(nested.nodes) {
+			n := nested.nodes[f.Node]
+			if kind := kindOf(n); !told[kind] {
+				told[kind] = true
+				out = append(out, refusedOperator{nested.names[f.Node], n, f})
+			}
+		}
 	}
 	return out
 }
@@ -242,19 +251,38 @@ func (c *checker) mayHavePlugin(n soc.Node) bool {
 	return !isOwn && domain != "" && !strings.HasPrefix(domain, "ai.onnx.")
 }
 
-// pluginsNeeded notes the operators that compile only with a plugin.
-func pluginsNeeded(c *checker) (out []Diagnosis) {
-	told := map[soc.Node]bool{}
-	for _, nested := range c.graph().graphs {
-		refusals := nested.refusals()
-		for i, n := range nested.nodes {
-			if _, isRefused := refusals[i]; !isRefused || told[kindOf(n)] || !c.mayHavePlugin(n) {
-				continue
+// isOthersToSay says whether somebody else knows better than the table of ATC's
+// parser: a real CANN of its parser, whoever wrote a plugin of that.
+func (c *checker) isOthersToSay(n soc.Node) bool { return c.env.decidesItself() || c.mayHavePlugin(n) }
+
+// maxNamedOperators bounds how many operators a note lists.
+const maxNamedOperators = 8
+
+// unknownOperators notes the operators that are not in the table and that are not for
+// us to refuse: those that compile only with a plugin, and, where a real CANN compiles,
+// all others in one note, for at a new opset they are all there are.
+func unknownOperators(c *checker) (out []Diagnosis) {
+	var first refusedOperator
+	var names []string
+	for _, r := range c.refusedOperators() {
+		switch {
+		case c.mayHavePlugin(r.node):
+			out = append(out, note("model", "--model=%s: node %q (%s.%s) needs a plugin for ATC's parser", c.value("model"), r.name, r.node.Domain, r.node.Type).
+				about(r.name))
+		case c.env.decidesItself():
+			if len(names) == 0 {
+				first = r
 			}
-			told[kindOf(n)] = true
-			out = append(out, note("model", "--model=%s: node %q (%s.%s) needs a plugin for ATC's parser", c.value("model"), nested.names[i], n.Domain, n.Type).
-				about(nested.names[i]))
+			names = append(names, r.node.Type)
 		}
 	}
-	return out
+	if len(names) == 0 {
+		return out
+	}
+	text := strings.Join(names[:min(len(names), maxNamedOperators)], ", ")
+	if more := len(names) - maxNamedOperators; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return append(out, note("model", "--model=%s: %s: not in npuctl's table of ATC's parser (node %q: %s); %s will decide", c.value("model"), text, first.name, first.finding.Reason, c.env.Toolkit.name()).
+		about(first.name).with("%s", first.finding.Remedy))
 }

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// newestOpset is the newest version of ONNX's operators that CANN documents to read.
-const newestOpset = 18
+	"github.com/npuctl/npuctl/soc"
+)
 
 // remedies that several readings share.
 const (
@@ -214,10 +213,10 @@ func noParser(d *Diagnosis, matches [][]string, facts Facts) {
 	if facts.Opset > 0 {
 		opset = facts.Opset
 	}
-	if opset > newestOpset {
+	if opset > soc.NewestOpset {
 		d.Names = append(d.Names, fmt.Sprintf("opset %d", opset))
 		d.Message = fmt.Sprintf("this release does not read opset %d, so that it knows no operator (the first is %s, node %s)", opset, match[3], match[1])
-		d.Remedy = fmt.Sprintf("export with opset %d or lower (11 to 13 for old releases)", newestOpset)
+		d.Remedy = fmt.Sprintf("export with opset %d or lower (11 to 13 for old releases)", soc.NewestOpset)
 		return
 	}
 	var ops []string

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -56,8 +55,9 @@ const defaultGrace = 5 * time.Second
 
 // Do runs the program, in a process group of its own and without a shell. An
 // error says that it could not be started, was stopped because ctx ended, or took
-// too long ([ErrTimeout]); none of its processes lives on then. A program that
-// ends by itself is no error, whatever it says: see [ReadLog].
+// too long ([ErrTimeout]). None of its processes lives on, whatever happened, also when
+// this process is killed meanwhile. A program that ends by itself is no error, whatever
+// it says: see [ReadLog].
 func (r Run) Do(ctx context.Context) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
@@ -79,14 +79,12 @@ func (r Run) Do(ctx context.Context) (Outcome, error) {
 	cmd := exec.CommandContext(limited, r.Toolkit.Program, r.Args...)
 	cmd.Dir, cmd.Env = r.Folder, env
 	cmd.Stdout, cmd.Stderr = r.tee(&stdout), r.tee(&stderr)
-	group := prepareGroup(cmd)
+	group := newProcessGroup(cmd, grace)
 	cmd.Cancel = group.interrupt
 	cmd.WaitDelay = grace
-	// The child ends with the thread that starts it, which must not end before.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
+		group.end(0)
 		if limited.Err() != nil && ctx.Err() == nil {
 			return Outcome{ExitCode: -1, TimedOut: true}, fmt.Errorf("%s ran for %s: %w", r.Toolkit.Program, r.Timeout, ErrTimeout)
 		}

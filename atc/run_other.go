@@ -11,10 +11,10 @@ import (
 // processGroup is a program. ATC runs on Linux; elsewhere this serves a stand-in.
 type processGroup struct{ cmd *exec.Cmd }
 
-func prepareGroup(cmd *exec.Cmd) processGroup { return processGroup{cmd} }
+func newProcessGroup(cmd *exec.Cmd, _ time.Duration) *processGroup { return &processGroup{cmd} }
 
-func (g processGroup) interrupt() error { return g.cmd.Process.Kill() }
+func (g *processGroup) interrupt() error { return g.cmd.Process.Kill() }
 
-func (g processGroup) end(time.Duration) {}
+func (g *processGroup) end(time.Duration) {}
 
 func signalOf(*os.ProcessState) string { return "" }

@@ -3,6 +3,7 @@
 package atc
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -21,11 +22,21 @@ import (
 // fakeVariable makes this test program act as an atc of a kind.
 const fakeVariable = "NPUCTL_TEST_ATC"
 
-func init() {
+// parentVariable makes it run such an atc and wait for it, as npuctl does.
+const parentVariable = "NPUCTL_TEST_PARENT"
+
+func TestMain(m *testing.M) {
 	if kind := os.Getenv(fakeVariable); kind != "" {
 		fakeATC(kind)
 		os.Exit(0)
 	}
+	if kind := os.Getenv(parentVariable); kind != "" {
+		_ = os.Unsetenv(parentVariable)
+		r := Run{Toolkit: Toolkit{Program: os.Args[0]}, Environment: append(os.Environ(), fakeVariable+"="+kind), Grace: time.Second, Echo: os.Stdout}
+		_, _ = r.Do(context.Background())
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
 }
 
 // fakeATC acts as an atc that does well, or one that does not.
@@ -57,7 +68,7 @@ func fakeATC(kind string) {
 			if err := worker.Start(); err != nil {
 				panic(err)
 			}
-			fmt.Println("worker", worker.Process.Pid)
+			fmt.Println("program", os.Getpid(), "worker", worker.Process.Pid)
 		}
 		time.Sleep(time.Minute)
 	case "orphan": // ends, and leaves a worker behind
@@ -210,6 +221,76 @@ func TestRunLeavesNobodyBehind(t *testing.T) {
 	if pid := workerOf(t, out.Stdout); isRunning(pid) {
 		t.Errorf("the worker %d lives", pid)
 	}
+}
+
+// A program ends with npuctl, even with one that is killed, and so do its workers and
+// those that do not want to.
+func TestRunEndsWithParent(t *testing.T) {
+	for _, kind := range []string{"hang", "stubborn"} {
+		t.Run(kind, func(t *testing.T) {
+			parent := exec.Command(os.Args[0])
+			parent.Env = append(os.Environ(), parentVariable+"="+kind)
+			stdout, err := parent.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := parent.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var program, worker int
+			for lines := bufio.NewScanner(stdout); worker == 0 && lines.Scan(); {
+				_, _ = fmt.Sscanf(lines.Text(), "program %d worker %d", &program, &worker) // other lines are not it
+			}
+			if worker == 0 || !isRunning(program) || !isRunning(worker) {
+				t.Errorf("the program %d and its worker %d do not run", program, worker)
+			}
+			group, err := syscall.Getpgid(worker)
+			if err != nil {
+				t.Error(err)
+			}
+			if err := parent.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = parent.Wait() // it was killed
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if !isRunning(program) && !isRunning(worker) && !isRunning(group) {
+					return
+				}
+			}
+			t.Errorf("of the program %d, the worker %d and the guard %d some live", program, worker, group)
+		})
+	}
+}
+
+// A program that cannot be started leaves no guard either.
+func TestRunLeavesNoGuard(t *testing.T) {
+	before := guards(t)
+	for _, program := range []string{filepath.Join(t.TempDir(), "none"), os.Args[0]} {
+		r := fakeRun(t, "good")
+		r.Toolkit.Program = program
+		_, _ = r.Do(context.Background()) // one of them fails, as it should
+	}
+	if after := guards(t); after != before {
+		t.Errorf("%d guards, before there were %d", after, before)
+	}
+}
+
+// guards counts the living guards that this process has started.
+func guards(t *testing.T) (n int) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(paths) == 0 {
+		t.Skip("there is no /proc here")
+	}
+	for _, path := range paths {
+		line, _ := os.ReadFile(path) // it may have gone
+		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if bytes.Contains(line, []byte("npuctl-guard")) && len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
+			n++
+		}
+	}
+	return n
 }
 
 func TestReadProcessLogs(t *testing.T) {

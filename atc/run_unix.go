@@ -5,6 +5,7 @@ package atc
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,24 +15,69 @@ import (
 	"time"
 )
 
-// processGroup is a program with all it starts.
+// processGroup is a program with all it starts: a process group that a guard leads.
+//
+// Whoever is killed cannot end its children, and a program's own children do not end
+// with it. So the guard, a shell of its own, sits in the group and waits: it reads from
+// a pipe whose other end npuctl alone holds. When npuctl goes, in whatever way, the pipe
+// closes, and the guard ends the group, itself last. It signals its own group and no
+// number, so that it can never hit a stranger, and it is there before the program is.
 type processGroup struct {
 	cmd     *exec.Cmd
-	askedAt *time.Time // when it was asked to end; zero before
+	guard   *exec.Cmd // nil where there is no shell: then only a living npuctl ends the group
+	alive   *os.File  // our end of the pipe
+	askedAt time.Time // when it was asked to end; zero before
 }
 
-// prepareGroup makes cmd start in a process group of its own, so that the whole of
-// it can be ended, and so that a Ctrl-C reaches us alone.
-func prepareGroup(cmd *exec.Cmd) processGroup {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	endWithParent(cmd.SysProcAttr)
-	return processGroup{cmd, new(time.Time)}
+// guardScript waits for the end of its input. It outlives the polite signal that it
+// sends, and gives the others the time that they have with us.
+const guardScript = `trap '' TERM INT HUP
+read -r word
+kill -s TERM 0
+sleep "$1"
+kill -s KILL 0`
+
+// newProcessGroup makes cmd start in a process group of its own, so that the whole of
+// it can be ended, and so that a Ctrl-C reaches us alone. Whoever called it calls end.
+func newProcessGroup(cmd *exec.Cmd, grace time.Duration) *processGroup {
+	g := &processGroup{cmd: cmd}
+	g.startGuard(grace)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.leader()}
+	return g
+}
+
+func (g *processGroup) startGuard(grace time.Duration) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return
+	}
+	defer theirs.Close()
+	guard := exec.Command("/bin/sh", "-c", guardScript, "npuctl-guard", fmt.Sprint(max(1, int(grace.Seconds()))))
+	guard.Stdin, guard.Dir, guard.Env = theirs, "/", []string{"PATH=/usr/bin:/bin"}
+	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if guard.Start() != nil {
+		_ = ours.Close()
+		return
+	}
+	g.guard, g.alive = guard, ours
+}
+
+// leader is the number of the group; 0 before the program runs in a group that it
+// leads itself.
+func (g *processGroup) leader() int {
+	switch {
+	case g.guard != nil:
+		return g.guard.Process.Pid
+	case g.cmd.Process != nil:
+		return g.cmd.Process.Pid
+	}
+	return 0
 }
 
 // interrupt asks all processes of the group to end.
-func (g processGroup) interrupt() error {
-	*g.askedAt = time.Now()
-	err := syscall.Kill(-g.cmd.Process.Pid, syscall.SIGTERM)
+func (g *processGroup) interrupt() error {
+	g.askedAt = time.Now()
+	err := syscall.Kill(-g.leader(), syscall.SIGTERM)
 	if errors.Is(err, syscall.ESRCH) {
 		return os.ErrProcessDone
 	}
@@ -41,9 +87,12 @@ func (g processGroup) interrupt() error {
 // pollInterval is how often a group that should end is looked at.
 const pollInterval = 5 * time.Millisecond
 
-// end makes sure that no process of the group is left once its first one has
-// ended. Those that were asked to end have the grace time, others none.
-func (g processGroup) end(grace time.Duration) {
+// end makes sure that no process of the group is left once its first one has ended, or
+// could not be started. Those that were asked to end have the grace time, others none.
+func (g *processGroup) end(grace time.Duration) {
+	if !hasProcessTable() {
+		g.dismissGuard() // it could not be told from the others
+	}
 	deadline := g.askedAt.Add(grace)
 	for g.isAlive() && time.Now().Before(deadline) {
 		time.Sleep(pollInterval)
@@ -51,18 +100,39 @@ func (g processGroup) end(grace time.Duration) {
 	// The kernel ends a killed process soon, but not at once: one may be in a read
 	// from a slow disk. There is nothing more to do about one that stays.
 	for give := time.Now().Add(defaultGrace); g.isAlive() && time.Now().Before(give); time.Sleep(pollInterval) {
-		_ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) // one that finds nobody is as good
+		_ = syscall.Kill(-g.leader(), syscall.SIGKILL) // one that finds nobody is as good
 	}
+	g.dismissGuard()
 }
 
-// isAlive says whether a process of the group runs. One that has ended and that
-// nobody has asked about still takes signals; where /proc tells, it does not count:
-// in a container the first process may never ask.
-func (g processGroup) isAlive() bool {
-	if syscall.Kill(-g.cmd.Process.Pid, 0) != nil {
+// dismissGuard ends the guard, which has nobody left to end.
+func (g *processGroup) dismissGuard() {
+	if g.alive == nil {
+		return
+	}
+	_ = g.guard.Process.Kill() // before the pipe closes, which would wake it
+	_ = g.guard.Wait()         // that it was killed is no news
+	_ = g.alive.Close()
+	g.alive = nil
+}
+
+const processTable = "/proc"
+
+// hasProcessTable says whether the system tells of processes in files.
+func hasProcessTable() bool {
+	_, err := os.Stat(filepath.Join(processTable, "self", "stat"))
+	return err == nil
+}
+
+// isAlive says whether a process of the group runs, the guard aside. One that has ended
+// and that nobody has asked about still takes signals; where /proc tells, it does not
+// count: in a container the first process may never ask.
+func (g *processGroup) isAlive() bool {
+	leader := g.leader()
+	if leader == 0 || syscall.Kill(-leader, 0) != nil {
 		return false
 	}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	stats, err := filepath.Glob(filepath.Join(processTable, "[0-9]*", "stat"))
 	if err != nil || len(stats) == 0 {
 		return true
 	}
@@ -73,7 +143,8 @@ func (g processGroup) isAlive() bool {
 		}
 		// pid (name) state parent group …; the name may hold anything.
 		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-		if len(fields) > 2 && fields[2] == strconv.Itoa(g.cmd.Process.Pid) && fields[0] != "Z" && fields[0] != "X" {
+		isGuard := g.guard != nil && filepath.Base(filepath.Dir(path)) == strconv.Itoa(leader)
+		if !isGuard && len(fields) > 2 && fields[2] == strconv.Itoa(leader) && fields[0] != "Z" && fields[0] != "X" {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package om_test
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -168,6 +169,10 @@ func number(field protowire.Number, n int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, field, protowire.VarintType), uint64(n))
 }
 
+func float(field protowire.Number, x float32) []byte {
+	return protowire.AppendFixed32(protowire.AppendTag(nil, field, protowire.Fixed32Type), math.Float32bits(x))
+}
+
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // attribute writes an entry of an attribute map.
@@ -183,6 +188,14 @@ func attributeValue(value any) []byte {
 		return number(3, int64(v))
 	case bool:
 		return number(5, int64(bit(v)))
+	case float32:
+		return float(4, v)
+	case []float32:
+		var list []byte
+		for _, x := range v {
+			list = append(list, float(4, x)...)
+		}
+		return message(1, append(list, number(20, 3)...))
 	case []byte:
 		return message(7, v)
 	case []string:

@@ -16,9 +16,9 @@
 //
 // Three generations of the format are read: that of 2020, whose header lacks the
 // number of models; that of CANN 5, with 32-bit sizes; and today's. Models for
-// phones, dataflow files, nano models and OM2 packages are recognised and said to be
-// what they are ([Kind]). What is no model at all is an error that says what it
-// looks like.
+// phones, dataflow files and nano models are recognised and said to be what they are
+// ([Kind]); of an OM2 package, inputs and outputs are read from the description of its
+// first model. What is no model at all is an error that says what it looks like.
 //
 // Attribute names and values inside the graph may be replaced by numbers of a
 // dictionary; [File.Operators] gives them back in clear.

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -17,12 +16,11 @@ import (
 
 // counting counts what is read of a file.
 type counting struct {
-	file        *os.File
-	bytes, asks atomic.Int64
+	file  *os.File
+	bytes atomic.Int64
 }
 
 func (c *counting) ReadAt(b []byte, offset int64) (int, error) {
-	c.asks.Add(1)
 	c.bytes.Add(int64(len(b)))
 	return c.file.ReadAt(b, offset)
 }
@@ -59,10 +57,16 @@ func sparse(t testing.TB, c container, size int64) *os.File {
 
 const gigabyte = 1 << 30
 
-// The signature of a gigabyte is read in a moment, of today's files and of those
-// that have it in their graph only: here one of 500 operators with 40 kB of
-// attributes each, and a copy of the tasks.
-func TestLargeFilesAreHardlyRead(t *testing.T) {
+// largeFile is a file of a gigabyte, and how much of it a signature may take.
+type largeFile struct {
+	name string
+	file container
+	most int64 // bytes read
+}
+
+// largeFiles are one of today, and one that has its signature in its graph only: here of
+// 500 operators with 40 kB of attributes each, and a copy of the tasks.
+func largeFiles() []largeFile {
 	operators := [][]byte{operator("x", "Data", attribute(10, "index", 0), tensor(33, 1, "ND", 12, 3))}
 	for i := range 500 {
 		operators = append(operators, operator(fmt.Sprint("conv", i), "Conv2D", attribute(10, "compile_info_json", string(make([]byte, 40000)))))
@@ -71,39 +75,49 @@ func TestLargeFilesAreHardlyRead(t *testing.T) {
 	graph := modelDef("net", graph("main", operators...), attribute(11, "tasks", make([]byte, 2<<20)),
 		attribute(11, "attr_model_out_nodes_name", []string{"y:0"}))
 	stated := signature([]described{{name: "x", dims: []int64{3}, bytes: 12}}, []described{{name: "y:0", dims: []int64{3}, bytes: 12}})
-
-	for _, test := range []struct {
-		name string
-		file container
-		most int64 // bytes read
-	}{
+	return []largeFile{
 		{"of today", current(stated, graph, part{om.WeightsData, nil}), 10_000},
 		{"of 2020", container{version: 0x10000000, models: [][]part{{graph, {om.WeightsData, nil}}}}, 1_000_000},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			source := &counting{file: sparse(t, test.file, gigabyte)}
-			best := time.Hour
-			for range 5 { // other work on the machine only adds
-				source.bytes.Store(0)
-				source.asks.Store(0)
-				start := time.Now()
-				f, err := om.Read(source, gigabyte, "large.om")
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := f.Signature()
-				if err != nil || len(s.Inputs) != 1 || len(s.Outputs) != 1 || s.Outputs[0].Name != "y:0" {
-					t.Fatalf("%+v, %v", s, err)
-				}
-				best = min(best, time.Since(start))
+	}
+}
+
+// readSignature opens the file and reads its signature, and gives the bytes that took.
+func (l largeFile) readSignature(t testing.TB, source *counting) int64 {
+	source.bytes.Store(0)
+	f, err := om.Read(source, gigabyte, "large.om")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.Signature()
+	if err != nil || len(s.Inputs) != 1 || len(s.Outputs) != 1 || s.Outputs[0].Name != "y:0" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	return source.bytes.Load()
+}
+
+// Of a gigabyte, hardly anything is read for the signature.
+func TestLargeFilesAreHardlyRead(t *testing.T) {
+	for _, large := range largeFiles() {
+		t.Run(large.name, func(t *testing.T) {
+			if n := large.readSignature(t, &counting{file: sparse(t, large.file, gigabyte)}); n > large.most {
+				t.Errorf("%d bytes were read, more than %d", n, large.most)
 			}
-			t.Logf("%d bytes in %d reads, %v", source.bytes.Load(), source.asks.Load(), best)
-			if n := source.bytes.Load(); n > test.most {
-				t.Errorf("%d bytes were read, more than %d", n, test.most)
+		})
+	}
+}
+
+// How long the signature of a gigabyte takes, and how many bytes of it:
+//
+//	go test ./om -run '^$' -bench Gigabyte
+func BenchmarkSignatureOfAGigabyte(b *testing.B) {
+	for _, large := range largeFiles() {
+		b.Run(large.name, func(b *testing.B) {
+			source := &counting{file: sparse(b, large.file, gigabyte)}
+			var n int64
+			for b.Loop() {
+				n = large.readSignature(b, source)
 			}
-			if best > 10*time.Millisecond {
-				t.Errorf("it took %v", best)
-			}
+			b.ReportMetric(float64(n), "read-bytes/op")
 		})
 	}
 }

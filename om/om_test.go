@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -382,7 +383,7 @@ func TestOtherKinds(t *testing.T) {
 		{"dataflow", container{version: 0x20000000, kind: om.TypeFlow, wide: true, models: [][]part{{modelDef("flow"), {om.FlowModel, []byte("f")}, {om.FlowSubmodel, nil}, {om.FlowSubmodel, nil}}}}.bytes(), om.KindDataflow, "dataflow"},
 		{"nano", current(modelDef("nano"), part{9, []byte("task")}).bytes(), om.KindNano, "Ascend035"},
 		{"bundle", container{version: 0x20000000, kind: om.TypeBundle, wide: true, models: [][]part{{{om.BundleModelInfo, []byte("b")}}}}.bytes(), om.KindBundle, "share variables"},
-		{"package", archive(t, `{"om2_version": "0", "model_num": 2, "atc_command": "atc --mode=7"}`), om.KindOM2, "OM2"},
+		{"package", archive(t, "manifest.json", `{"om2_version": "0", "model_num": 2, "atc_command": "atc --mode=7"}`), om.KindOM2, "OM2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := read(t, test.bytes)
@@ -395,24 +396,93 @@ func TestOtherKinds(t *testing.T) {
 			}
 		})
 	}
-	f := read(t, archive(t, `{"om2_version": "0", "model_num": 2, "atc_command": "atc --mode=7"}`))
-	equal(t, "package", f.Package, &om.Package{Version: "0", Models: 2, CommandLine: "atc --mode=7"})
 }
 
-func archive(t testing.TB, manifest string) []byte {
+// archive makes a zip archive of names and contents.
+func archive(t testing.TB, members ...string) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	w, err := z.Create("manifest.json")
-	if err == nil {
-		_, err = w.Write([]byte(manifest))
+	for pair := range slices.Chunk(members, 2) {
+		w, err := z.Create(pair[0])
+		if err == nil {
+			_, err = w.Write([]byte(pair[1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
+	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+const (
+	manifest = `{"om2_version": "0", "model_num": 1, "atc_command": "atc --mode=7 --soc_version=Ascend910B3 --output=net"}`
+	meta     = `{"name": "net", "work_size": 2048, "zero_copy_size": 96, "dynamic_type": 0, "dynamic_batch_info": [], "dynamic_output_shape": [],
+		"user_designate_shape_order": [],
+		"inputs": [{"name": "mask", "index": 1, "data_type": "DT_BF16", "format": "ND", "shape": [-1, 4], "shape_range": [[1, 8], [4, 4]], "size": 0},
+			{"name": "x", "index": 0, "data_type": "DT_FLOAT", "format": "NCHW", "shape": [1, 3, 2, 2], "shape_v2": [1, 3, 2, 2], "shape_range": [], "size": 0}],
+		"outputs": [{"name": "node:0:y", "index": 0, "data_type": "DT_DOUBLE", "format": "ND", "shape": [2], "size": 16}]}`
+	gearMeta = `{"name": "net", "dynamic_type": 3, "dynamic_batch_info": [[1, 4], [2, 8]], "dynamic_output_shape": ["0,0,1,4", "1,0,2,8"],
+		"user_designate_shape_order": ["x"],
+		"inputs": [{"name": "x", "index": 0, "data_type": 9, "format": 2, "shape": [-1, -1], "size": 128},
+			{"name": "ascend_mbatch_shape_data", "index": 1, "data_type": "DT_INT32", "format": "ND", "shape": [2], "size": 8}],
+		"outputs": []}`
+)
+
+// Of an OM2 package, manifest and description are read, wherever its writer put them.
+func TestPackages(t *testing.T) {
+	for _, folder := range []string{"", "net/"} {
+		f := read(t, archive(t, folder+"manifest.json", manifest, folder+"data/constants/constant_0", "weights", folder+"data/model_0/model_meta.json", meta))
+		equal(t, "package", f.Package, &om.Package{Version: "0", Models: 1, CommandLine: "atc --mode=7 --soc_version=Ascend910B3 --output=net"})
+		s, err := f.Summary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "inputs", s.Inputs, []om.Tensor{
+			{Name: "x", DType: "float32", Format: "NCHW", Dims: []int64{1, 3, 2, 2}, PlainDims: []int64{1, 3, 2, 2}, Ranges: [][2]int64{}, Bytes: 48},
+			{Name: "mask", DType: "bfloat16", Format: "ND", Dims: []int64{-1, 4}, Ranges: [][2]int64{{1, 8}, {4, 4}}},
+		})
+		equal(t, "outputs", s.Outputs, []om.Tensor{{Name: "node:0:y", Tensor: "y", DType: "float64", Format: "ND", Dims: []int64{2}, Bytes: 16}})
+		if s.SoC != "Ascend910B3" || s.Name != "net" || s.Needs.MemoryBytes != 2048 || s.SignatureFrom != "model_meta.json" || s.Gears != nil || s.Emulated || len(s.Remarks) > 0 {
+			t.Errorf("summary %+v", s)
+		}
+	}
+	s, err := read(t, archive(t, "manifest.json", strings.Replace(manifest, "{", `{"emulated": true, `, 1), "data/model_0/model_meta.json", gearMeta)).Summary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "gears", s.Gears, &om.Gears{Kind: "dims", Rows: [][]int64{{1, 4}, {2, 8}}, Order: []string{"x"}})
+	equal(t, "shapes in gears", s.GearOutputs, []om.GearOutput{{Gear: 0, Output: 0, Dims: []int64{1, 4}}, {Gear: 1, Output: 0, Dims: []int64{2, 8}}})
+	if len(s.Inputs) != 1 || s.Inputs[0].DType != "int64" || len(s.Hidden) != 1 || !s.Emulated {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// A description that cannot be read leaves what the manifest says, and a remark.
+func TestDamagedPackages(t *testing.T) {
+	for _, test := range []struct{ name, meta, says string }{
+		{"no description", "", "has no data/model_0/model_meta.json"},
+		{"no JSON", "{", "model_meta.json: "},
+		{"no gear", `{"dynamic_type": 1, "dynamic_batch_info": ["many"]}`, `"many" is no gear`},
+		{"no shape", `{"dynamic_output_shape": ["0,zero"]}`, "no shape of an output"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			members := []string{"manifest.json", manifest}
+			if test.meta != "" {
+				members = append(members, "data/model_0/model_meta.json", test.meta)
+			}
+			f := read(t, archive(t, members...))
+			s, err := f.Summary()
+			if err != nil || s.SoC != "Ascend910B3" || len(s.Remarks) != 1 || !strings.Contains(s.Remarks[0], test.says) {
+				t.Errorf("%v, remarks %q", err, s.Remarks)
+			}
+			if _, err := f.Signature(); fault.FamilyOf(err) != fault.Input {
+				t.Errorf("signature: %v", err)
+			}
+		})
+	}
 }
 
 func TestNanoModelsMayHaveGaps(t *testing.T) {
@@ -446,7 +516,9 @@ func TestErrors(t *testing.T) {
 		{"ONNX", []byte("\x08\x08\x12\x07pytorch"), "ONNX"},
 		{"binary", []byte{0xde, 0xad, 0xbe, 0xef}, "begins with de ad be ef"},
 		{"short header", []byte("IMOD\x00\x01\x00\x00"), "header alone takes 256"},
-		{"another archive", archive(t, `{"a": 1}`), "not that of an OM2 package"},
+		{"another manifest", archive(t, "manifest.json", `{"a": 1}`), "not that of an OM2 package"},
+		{"another archive", archive(t, "a/b/manifest.json", manifest), "without manifest.json"},
+		{"a manifest that unpacks to much", archive(t, "manifest.json", strings.Repeat(" ", 2<<20)+manifest), "more than 1048576 bytes"},
 		{"broken archive", []byte("PK\x03\x04 and then nothing"), "archive is damaged"},
 		{"cut short", good[:len(good)-1], "cut short"},
 		{"more than announced", append(bytes.Clone(good), 0), "something was added"},

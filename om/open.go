@@ -3,7 +3,6 @@ package om
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +29,7 @@ const (
 
 // statements say in one sentence what a file is that is not a plain .om.
 var statements = map[Kind]string{
-	KindOM2:      "an OM2 package (zip, of ATC mode 7); its signature is in model_meta.json inside",
+	KindOM2:      "an OM2 package (zip, of ATC mode 7), which is not loaded as an .om is",
 	KindNano:     "a nano model (of ATC mode 30); it runs on the Ascend035 series only",
 	KindPhone:    "a HiAI model for Kirin phones; the Ascend runtime does not load it",
 	KindDataflow: "a dataflow model: several networks with queues between them, not one that can be run by itself",
@@ -52,15 +51,9 @@ type File struct {
 	source     io.ReaderAt
 	size       int64
 	partitions []Partition
+	meta       *zip.File // the description of the first model in an OM2 package; nil without
 	remarks    []string
 	closer     io.Closer
-}
-
-// Package is what the manifest of an OM2 package says.
-type Package struct {
-	Version     string `json:"version"`
-	Models      int    `json:"models"`
-	CommandLine string `json:"command_line"`
 }
 
 // Open opens a file and reads its header and tables.
@@ -189,35 +182,6 @@ func (f *File) requireGraph() error {
 			return fault.New(fault.Input, "model %d of the file has no MODEL_DEF partition", model)
 		}
 	}
-	return nil
-}
-
-// maxManifestBytes is far above what a manifest needs.
-const maxManifestBytes = 1 << 20
-
-func (f *File) readPackage() error {
-	archive, err := zip.NewReader(f.source, f.size)
-	if err != nil {
-		return fault.New(fault.Input, "it begins like an OM2 package, but the archive is damaged: %w", err)
-	}
-	file, err := archive.Open("manifest.json")
-	if err != nil {
-		return fault.New(fault.Input, "a zip archive without manifest.json, so no OM2 package")
-	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxManifestBytes))
-	if err != nil {
-		return fault.New(fault.Input, "manifest.json: %w", err)
-	}
-	var manifest struct {
-		Version json.RawMessage `json:"om2_version"`
-		Models  int             `json:"model_num"`
-		Command string          `json:"atc_command"`
-	}
-	if err := json.Unmarshal(b, &manifest); err != nil || manifest.Version == nil {
-		return fault.New(fault.Input, "its manifest.json is not that of an OM2 package")
-	}
-	f.Package = &Package{Version: strings.Trim(string(manifest.Version), `"`), Models: manifest.Models, CommandLine: manifest.Command}
 	return nil
 }
 

@@ -88,6 +88,13 @@ func (f *File) Signature() (*Signature, error) {
 }
 
 func (f *File) signature() (*Signature, error) {
+	if f.Kind == KindOM2 {
+		meta, err := f.readMeta()
+		if err != nil {
+			return nil, err
+		}
+		return meta.signature()
+	}
 	if f.Header.Encrypted {
 		return nil, fault.New(fault.Input, "the model is encrypted; its signature cannot be read")
 	}

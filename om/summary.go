@@ -30,7 +30,7 @@ type Summary struct {
 	Encrypted     bool   `json:"encrypted"`
 	NeedsHost     bool   `json:"needs_host"` // runs only with the host that provenance names
 
-	SoC         string     `json:"soc"`
+	SoC         string     `json:"soc"` // of an OM2 package, what its command line says
 	ToolVersion string     `json:"tool_version"`
 	CommandLine string     `json:"command_line"`
 	Provenance  Provenance `json:"provenance"`
@@ -40,7 +40,8 @@ type Summary struct {
 	Hidden      []Tensor     `json:"hidden_inputs,omitempty"`
 	Gears       *Gears       `json:"gears"` // null for a model without
 	GearOutputs []GearOutput `json:"gear_outputs,omitempty"`
-	// SignatureFrom is the partition that the signature was read from.
+	// SignatureFrom is the partition that the signature was read from, or, of an OM2
+	// package, the file in it; empty when there is none that can be read.
 	SignatureFrom string `json:"signature_from"`
 
 	Needs Needs `json:"needs"`
@@ -83,7 +84,11 @@ const others = "(others)"
 // except for the signature of an .om, without which there is nothing to say.
 func (f *File) Summary() (Summary, error) {
 	s := f.outline()
-	if f.Kind == KindOM2 || f.Header.Encrypted {
+	if f.Kind == KindOM2 {
+		f.addPackage(&s)
+		return s, nil
+	}
+	if f.Header.Encrypted {
 		return s, nil
 	}
 	if err := f.addSignature(&s); err != nil {
@@ -125,7 +130,12 @@ func (f *File) outline() Summary {
 	}
 	if f.Package != nil {
 		s.Models, s.CommandLine, s.FormatVersion = f.Package.Models, f.Package.CommandLine, f.Package.Version
-		s.Provenance.CommandLine = s.CommandLine
+		s.Emulated, s.Provenance.CommandLine = f.Package.Emulated, s.CommandLine
+		for _, o := range s.Provenance.Options() {
+			if o.Name == "soc_version" {
+				s.SoC, s.Provenance.SoC = o.Value, o.Value
+			}
+		}
 		return s
 	}
 	s.FormatVersion, s.Table = h.VersionText(), "tiny"
@@ -139,6 +149,22 @@ func (f *File) outline() Summary {
 	return s
 }
 
+// addPackage reads the description of the first model of an OM2 package.
+func (f *File) addPackage(s *Summary) {
+	meta, err := f.readMeta()
+	if err == nil {
+		s.Name, s.Provenance.Model = meta.Name, meta.Name
+		s.Needs.MemoryBytes, s.Needs.ZeroCopyBytes = meta.WorkBytes, meta.ZeroCopyBytes
+		err = f.addSignature(s)
+	}
+	if err != nil {
+		s.remark("signature", err)
+	}
+	if f.Package.Models > 1 {
+		s.Remarks = append(s.Remarks, fmt.Sprintf("inputs and outputs are those of the first of %d models", f.Package.Models))
+	}
+}
+
 func (f *File) addSignature(s *Summary) error {
 	signature, err := f.Signature()
 	if err != nil {
@@ -147,9 +173,13 @@ func (f *File) addSignature(s *Summary) error {
 	s.Inputs = append(s.Inputs, signature.Inputs...)
 	s.Outputs = append(s.Outputs, signature.Outputs...)
 	s.Hidden, s.Gears, s.GearOutputs = signature.Hidden, signature.Gears, signature.GearOutputs
-	s.SignatureFrom = ModelInOutInfo.String()
-	if signature.FromGraph {
+	switch {
+	case f.Kind == KindOM2:
+		s.SignatureFrom = "model_meta.json"
+	case signature.FromGraph:
 		s.SignatureFrom = ModelDef.String()
+	default:
+		s.SignatureFrom = ModelInOutInfo.String()
 	}
 	return nil
 }

@@ -4,7 +4,8 @@
 // [Lookup] takes a chip as people write it, such as "Ascend910B3", "910b3" or "Atlas
 // 300I Duo", and gives its cores, memory and limits. A name that fits several chips
 // is an error that lists them, because a model is compiled for one chip, not for a
-// family: the loader refuses a model of another.
+// family: the loader refuses what was compiled for another architecture, and chips of
+// one differ in how many cores a model may count on.
 //
 // [LookupOperator] says of an ONNX operator for which opsets the parser of CANN knows
 // it, whether the AI Core, the AI CPU or nothing computes it on a chip family, and

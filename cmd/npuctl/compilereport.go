@@ -21,6 +21,9 @@ func (a *app) printCommandLines(r *compilation.Result) error {
 		if r.Emulated {
 			w.line("emulated", "%s", w.p.Warn("npuctl's emulator would compile, not CANN: the result would run on no NPU"))
 		}
+		for _, b := range r.Builds {
+			w.list("note", b.Notes)
+		}
 	}
 	for _, b := range r.Builds {
 		fmt.Fprintln(a.out, b.CommandLine)

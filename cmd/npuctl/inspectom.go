@@ -3,21 +3,21 @@ package main
 import (
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
+	"github.com/npuctl/npuctl/internal/compiledmodel"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/terminal"
 	"github.com/npuctl/npuctl/om"
 )
 
-// offlineMark is how a file of a compiled model begins.
-const offlineMark = "IMOD"
+// offlineMarks are how files of compiled models begin: an .om, and an OM2 package, which
+// is a zip archive. No other file that is inspected begins so.
+var offlineMarks = []string{"IMOD", "PK\x03\x04"}
 
-// isOffline says whether a file is a compiled model, by its first bytes, or by its
-// name: an OM2 package begins as any archive does, and a damaged file anyhow.
+// isOffline says whether a file is a compiled model, by its name or by its first bytes.
 func isOffline(path string) bool {
-	if slices.Contains([]string{".om", ".om2", ".exeom"}, filepath.Ext(path)) {
+	if compiledmodel.Is(path) {
 		return true
 	}
 	f, err := os.Open(path)
@@ -25,9 +25,9 @@ func isOffline(path string) bool {
 		return false
 	}
 	defer f.Close()
-	mark := make([]byte, len(offlineMark))
+	mark := make([]byte, len(offlineMarks[0]))
 	_, err = io.ReadFull(f, mark)
-	return err == nil && string(mark) == offlineMark
+	return err == nil && slices.Contains(offlineMarks, string(mark))
 }
 
 // inspectOffline describes a compiled model.

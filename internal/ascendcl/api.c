@@ -301,10 +301,6 @@ static bool set_gear(acl_model *model, int gear, const acl_dims *dims, size_t hi
 // read_outputs says which dims and bytes the outputs of a run have.
 static bool read_outputs(acl_model *model, int gear, dataset *d, acl_array *outputs, acl_failure *failure) {
   const acl_library *library = model->library;
-  // Memory that the runtime made is ours from now on, whatever fails below.
-  for (size_t i = 0; gear == ACL_OPEN_SHAPE && i < model->output_count; i++) {
-    model->outputs[i].memory = library->aclGetDataBufferAddr(d->buffers[i]);
-  }
   for (size_t i = 0; i < model->output_count; i++) {
     acl_port *port = &model->outputs[i];
     if (gear != ACL_OPEN_SHAPE) {
@@ -330,18 +326,24 @@ static bool wait(acl_model *model, acl_failure *failure) {
   for (;;) {
     int code = model->library->aclrtSynchronizeStreamWithTimeout(model->stream, LOOK_UP_EVERY);
     if (code == SUCCESS) return true;
-    if (code != NOT_YET) return note(model->library, failure, code, "aclrtSynchronizeStream");
+    if (code != NOT_YET) return note(model->library, failure, code, "aclrtSynchronizeStreamWithTimeout");
     model->library->aclGetRecentErrMsg();  // that it takes longer is no failure
     if (__atomic_load_n(&model->stop, __ATOMIC_ACQUIRE)) {
       model->abandoned = true;
       failure->code = 0;
-      failure->call = "aclrtSynchronizeStream";
+      failure->call = "aclrtSynchronizeStreamWithTimeout";
       return false;
     }
   }
 }
 
 void acl_model_stop(acl_model *model) { __atomic_store_n(&model->stop, 1, __ATOMIC_RELEASE); }
+
+// own takes what the runtime made for outputs of open shape: it is the model's from now on, whether the run
+// succeeded or broke off half-way.
+static void own(acl_model *model, const dataset *out) {
+  for (size_t i = 0; i < model->output_count; i++) model->outputs[i].memory = model->library->aclGetDataBufferAddr(out->buffers[i]);
+}
 
 static bool run(acl_model *model, int gear, const acl_dims *gear_dims, size_t hidden, const acl_array *inputs, acl_array *outputs,
                 dataset *in, dataset *out, acl_failure *failure) {
@@ -352,7 +354,10 @@ static bool run(acl_model *model, int gear, const acl_dims *gear_dims, size_t hi
   if (!set_gear(model, gear, gear_dims, hidden, in, failure)) return false;
   if (gear == ACL_OPEN_SHAPE) {
     // The synchronous call is the one that every release makes outputs with.
-    TRY(aclmdlExecute, model->id, in->set, out->set);
+    int code = library->aclmdlExecute(model->id, in->set, out->set);
+    if (code != SUCCESS) note(library, failure, code, "aclmdlExecute");
+    own(model, out);
+    if (code != SUCCESS) return false;
   } else {
     TRY(aclmdlExecuteAsync, model->id, in->set, out->set, model->stream);
     if (!wait(model, failure)) return false;

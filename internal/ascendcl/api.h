@@ -17,7 +17,8 @@ typedef struct {
 } acl_dims;
 _Static_assert(sizeof(acl_dims) == 1160, "aclmdlIODims");
 
-// Every function: result, name, parameters. Those of ACL_NEWER may be missing.
+// Every function: result, name, parameters. All of them have been there since CANN 8.0; a library without one
+// of them is not opened.
 #define ACL_FUNCTIONS(f)                                                                          \
   f(int, aclInit, (const char *config))                                                           \
   f(int, aclFinalize, (void))                                                                     \

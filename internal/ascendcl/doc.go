@@ -19,7 +19,7 @@
 // job: it makes the context current, does the work, and fetches the text of what went
 // wrong before it returns.
 //
-// Names, orders of calls and numbers are those of AscendCL's public headers; the
-// functions that only newer releases have are looked up and used where they are.
-// What the library says it is, an emulator or the real one, is in [Runtime.Emulated].
+// Names, orders of calls and numbers are those of AscendCL's public headers. Only
+// functions that every release since CANN 8.0 has are called. Whether the library is
+// npuctl's own emulator is in [Runtime.Emulated].
 package ascendcl

@@ -37,6 +37,8 @@ var codeNames = map[int]string{
 	100001: "AscendCL is not initialised",
 	100003: "the configuration file is wrong",
 	100039: "this is the stub of the library, which only serves to compile",
+	107001: "there is no such device",
+	107002: "no context is current",
 	145002: "the model file cannot be read",
 	145003: "no such model is loaded",
 	145006: "this is no .om file, or it is cut short",
@@ -65,8 +67,6 @@ var codeNames = map[int]string{
 	507033: "the device could not be opened",
 	507046: "the stream did not finish in time",
 	507899: "the driver failed inside",
-	107001: "there is no such device",
-	107002: "no context is current",
 }
 
 // Device says whether the failure is the device's or its driver's: then the context

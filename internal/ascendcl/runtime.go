@@ -20,14 +20,15 @@ import (
 
 // Runtime is AscendCL, started. It may be used by several goroutines.
 type Runtime struct {
-	path    string
-	version string
-	library *C.acl_library
-	began   bool // this runtime started AscendCL, so that it has to end it
+	path     string
+	version  string
+	emulated bool
+	began    bool // this runtime started AscendCL, so that it has to end it
 
-	mu     sync.Mutex
-	users  int // open devices; the last of a closed runtime ends it
-	closed bool
+	mu      sync.Mutex
+	library *C.acl_library // nil once it has ended
+	users   int            // open devices, and calls under way; the last of a closed runtime ends it
+	closed  bool
 }
 
 // Open maps the libraries that [Find] gave and starts AscendCL. The error says what is
@@ -63,6 +64,7 @@ func (r *Runtime) open(paths []string) error {
 		defer C.free(unsafe.Pointer(message))
 		return errors.New(C.GoString(message))
 	}
+	r.emulated = bool(r.library.emulated)
 	return r.start()
 }
 
@@ -92,10 +94,14 @@ func (r *Runtime) Path() string { return r.path }
 func (r *Runtime) Version() string { return r.version }
 
 // Emulated says that no device is behind this: the library is npuctl's own emulator.
-func (r *Runtime) Emulated() bool { return bool(r.library.emulated) }
+func (r *Runtime) Emulated() bool { return r.emulated }
 
 // Devices is how many devices there are.
 func (r *Runtime) Devices() (int, error) {
+	if err := r.acquire(); err != nil {
+		return 0, err
+	}
+	defer r.release()
 	var failure C.acl_failure
 	var count C.uint32_t
 	if !C.acl_devices(r.library, &count, &failure) {
@@ -116,12 +122,16 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// end stops AscendCL when nobody uses it any more. The table stays for stragglers.
+// end stops AscendCL when nobody uses it any more.
 func (r *Runtime) end() {
-	if r.closed && r.users == 0 && r.began {
-		C.acl_stop(r.library)
-		r.began = false
+	if !r.closed || r.users > 0 || r.library == nil {
+		return
 	}
+	if r.began {
+		C.acl_stop(r.library)
+	}
+	C.free(unsafe.Pointer(r.library))
+	r.library = nil
 }
 
 func (r *Runtime) acquire() error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/npuctl/npuctl/internal/cannemu"
 	"github.com/npuctl/npuctl/internal/cannemu/cannemutest"
+	"github.com/npuctl/npuctl/internal/cannemu/omwriter"
 	"github.com/npuctl/npuctl/soc"
 )
 
@@ -100,6 +101,9 @@ func (b *bench) fill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := settingsModel().Save(filepath.Join(b.folder, "aipp.om")); err != nil {
+		t.Fatal(err)
+	}
 	if b.flags != "" {
 		b.emulator = cannemutest.Emulator{Root: filepath.Join(b.folder, "emulator")}
 		options := cannemu.Options{Version: "test", CC: "gcc " + b.flags, CXX: "g++ " + b.flags}
@@ -123,10 +127,34 @@ var testModels = map[string]struct {
 	"hw":      {double("1,1,h,w"), []string{"--input_format=NCHW", "--input_shape=x:1,1,-1,-1", "--dynamic_image_size=2,4;4,8"}},
 	"dims":    {double("a,b,3"), []string{"--input_format=ND", "--input_shape=x:-1,-1,3", "--dynamic_dims=1,4;2,5;4,8"}},
 	"dynamic": {double("a,b"), []string{"--input_shape=x:-1,-1"}},
+	"many":    {doubles(40), nil},
 }
 
 func double(shape string) string {
 	return fmt.Sprintf(`<ir_version: 8, opset_import: ["": 13]> g (float[%s] x) => (float[%s] y) { [add] y = Add (x, x) }`, shape, shape)
+}
+
+// doubles doubles many inputs, floats and integers by turns.
+func doubles(count int) string {
+	var inputs, outputs, nodes []string
+	for i := range count {
+		element := []string{"float", "int32"}[i%2]
+		inputs = append(inputs, fmt.Sprintf("%s[4] x%d", element, i))
+		outputs = append(outputs, fmt.Sprintf("%s[4] y%d", element, i))
+		nodes = append(nodes, fmt.Sprintf("y%d = Add (x%d, x%d)", i, i, i))
+	}
+	return fmt.Sprintf(`<ir_version: 8, opset_import: ["": 13]> g (%s) => (%s) { %s }`,
+		strings.Join(inputs, ", "), strings.Join(outputs, ", "), strings.Join(nodes, "\n"))
+}
+
+// settingsModel is a file with an input for the settings of dynamic AIPP, which the
+// emulator's atc does not make.
+func settingsModel() *omwriter.File {
+	image := omwriter.Port{Name: "x", Bytes: 48, DataType: 4, Dims: []int64{1, 3, 4, 4}, DimsV2: []int64{1, 3, 4, 4}}
+	settings := omwriter.Port{Name: "ascend_dynamic_aipp_data", Bytes: 256, Format: 2, DataType: 4, Dims: []int64{256}, DimsV2: []int64{256}}
+	y := omwriter.Port{Name: "n:0:y", Bytes: 48, DataType: 4, Dims: []int64{1, 3, 4, 4}, DimsV2: []int64{1, 3, 4, 4}}
+	return &omwriter.File{Name: "aipp", Models: []omwriter.Model{omwriter.NewModel(omwriter.Parts{
+		ModelDef: &omwriter.ModelDef{Name: "aipp"}, Signature: &omwriter.Signature{Inputs: []omwriter.Port{image, settings}, Outputs: []omwriter.Port{y}}})}}
 }
 
 func (b *bench) compile(t *testing.T, program string) {
@@ -139,7 +167,7 @@ func (b *bench) compile(t *testing.T, program string) {
 	library := filepath.Dir(b.emulator.Library())
 	arguments = append(arguments, "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", "lib/include",
 		"-o", filepath.Join(b.folder, program), filepath.Join("lib", "testdata", program+".c"),
-		"-L", library, "-lascendcl", "-lacl_op_compiler", "-Wl,-rpath,"+library)
+		"-L", library, "-lascendcl", "-lacl_op_compiler", "-lacl_cblas", "-Wl,-rpath,"+library)
 	if said, err := exec.Command(strings.Fields(compiler)[0], arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("compile %s: %v\n%s", program, err, said)
 	}
@@ -190,7 +218,8 @@ func readReport(t *testing.T, path string) map[string][]reportLine {
 }
 
 // scenarioTests are the scenarios of lib/testdata/scenarios.c, with what the emulator
-// must report of them. None, unless it is said here.
+// must report of them: nothing, unless it is said here. lib/README.md tells which
+// programs they play.
 var scenarioTests = []struct {
 	name   string
 	env    []string
@@ -207,11 +236,18 @@ var scenarioTests = []struct {
 	{name: "dynamic_shape"},
 	{name: "several_threads"},
 	{name: "descriptions"},
+	{name: "gears_by_argument"},
+	{name: "many_inputs"},
+	{name: "kinds_found_out"},
+	{name: "provider", end: "exit"},
 	{name: "single_operators"},
+	{name: "gemm"},
 	{name: "several_devices", env: []string{"NPUCTL_EMULATOR_DEVICES=3"}},
+	{name: "architectures", env: []string{"NPUCTL_EMULATOR_SOC=Ascend910B3"}},
 	{name: "core_limits"},
 	{name: "stream_limit"},
 	{name: "stream_ends"},
+	{name: "event_outlives_context"},
 	{name: "event_chain"},
 	{name: "messages_of_process"},
 	{name: "last_error"},
@@ -304,7 +340,7 @@ func TestLibraryStress(t *testing.T) {
 func TestLibraryReadsDamagedFiles(t *testing.T) {
 	b := newBench(t, address)
 	files, err := filepath.Glob(filepath.Join(b.folder, "*.om"))
-	if err != nil || len(files) != len(testModels) {
+	if err != nil || len(files) != len(testModels)+1 {
 		t.Fatal(files, err)
 	}
 	b.run(t, nil, "damage", append([]string{"3", "1"}, files...)...)
@@ -313,12 +349,16 @@ func TestLibraryReadsDamagedFiles(t *testing.T) {
 // The C library and package soc tell the same of every chip.
 func TestLibraryKnowsChips(t *testing.T) {
 	b := newBench(t, plain)
+	var names []string
+	for _, chip := range soc.Chips() {
+		names = append(names, chip.Name)
+	}
 	for _, chip := range soc.Chips() {
 		// Of these the source says too little.
 		if chip.AICores == 0 || chip.Development || chip.Family == soc.Family031 || chip.Family == soc.Family035 {
 			continue
 		}
-		said, _ := b.run(t, []string{"NPUCTL_EMULATOR_SOC=" + chip.Name}, "scenarios", "chip", b.folder)
+		said, _ := b.run(t, []string{"NPUCTL_EMULATOR_SOC=" + chip.Name, "NPUCTL_TEST_CHIPS=" + strings.Join(names, ",")}, "scenarios", "chip", b.folder)
 		want := []string{chip.Name, fmt.Sprintf("cores=%d", chip.AICores), fmt.Sprintf("vector=%d", chip.VectorCores), fmt.Sprintf("cpus=%d", chip.AICPUs),
 			fmt.Sprintf("l2=%d", chip.L2Bytes)}
 		if chip.MemoryBytes > 0 {
@@ -328,11 +368,69 @@ func TestLibraryKnowsChips(t *testing.T) {
 			want = append(want, fmt.Sprintf("streams=%d", family.Streams), "kind="+string(family.Memory))
 		}
 		got := strings.Fields(said)
+		for _, other := range soc.Chips() {
+			if runs := slices.Contains(got, "runs="+other.Name); other.Arch != "" && runs != (other.Arch == chip.Arch) {
+				t.Errorf("%s: that it runs code for %s is %v", chip.Name, other.Name, runs)
+			}
+		}
 		for _, fact := range want {
 			if !slices.Contains(got, fact) {
 				t.Errorf("%s: %q is not among %q", chip.Name, fact, got)
 			}
 		}
+	}
+}
+
+// A card runs code for its own architecture. An emulated device whose chip nobody chose
+// takes a model for any chip, and beside it those that the same chips run. Package soc
+// says what is of one architecture.
+func TestLibraryRefusesOtherChips(t *testing.T) {
+	b := newBench(t, plain)
+	architecture := func(name string) string {
+		chip, err := soc.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return chip.Arch
+	}
+	const refused = 507008
+	for _, test := range []struct{ device, first, second string }{
+		{"", "Ascend310P3", "Ascend310P1"},
+		{"", "Ascend310P3", "Ascend910B3"},
+		{"", "Ascend910B4", "Ascend910_9391"},
+		{"", "Ascend910B", "Ascend910B1"}, // a chip of the first generation, for all its name
+		{"Ascend910B3", "Ascend910B1", "Ascend310P3"},
+		{"Ascend310P3", "Ascend910B3", "Ascend310P1"},
+		{"Ascend310B4", "Ascend310P3", "Ascend310B1"},
+		{"Ascend910A", "Ascend910ProB", "Ascend910B3"},
+	} {
+		t.Run(fmt.Sprintf("%s and %s on %q", test.first, test.second, test.device), func(t *testing.T) {
+			chips := [2]string{test.first, test.second}
+			folder := t.TempDir()
+			for i, name := range []string{"first.om", "second.om"} {
+				path := cannemutest.Build(t).Compile(t, double("2"), "--soc_version="+chips[i])
+				if err := os.Rename(path, filepath.Join(folder, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runs := func(device, model string) int {
+				if device == "" || architecture(device) == architecture(model) {
+					return 0
+				}
+				return refused
+			}
+			first, second := runs(test.device, test.first), runs(test.device, test.second)
+			if test.device == "" {
+				second = runs(test.first, test.second)
+			}
+			said, report := b.run(t, []string{"NPUCTL_EMULATOR_SOC=" + test.device}, "scenarios", "chips_of_models", folder)
+			if want := fmt.Sprintf("first=%d second=%d\n", first, second); !strings.HasPrefix(said, want) {
+				t.Errorf("it said %q, not %q", said, want)
+			}
+			if len(report["leak"])+len(report["misuse"]) > 0 {
+				t.Errorf("report %+v", report)
+			}
+		})
 	}
 }
 

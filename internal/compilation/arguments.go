@@ -51,7 +51,7 @@ var files = []string{
 // arguments makes ATC's command line for a build. The paths of model and output are
 // as they are given; those of files as the user gave them.
 func (b *build) arguments(model, output string) (arguments, error) {
-	extra, err := parseExtra(b.job.Options.Extra)
+	extra, err := b.job.extraOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ var otherNames = map[string]string{
 }
 
 // checkPrecision refuses a mode that there is not, with the words of the flag.
-func checkPrecision(mode string) error {
-	modes := PrecisionModes()
+func (j Job) checkPrecision() error {
+	mode, modes := j.Options.Precision, PrecisionModes()
 	if mode == "" || slices.Contains(modes, mode) {
 		return nil
 	}
@@ -121,7 +121,7 @@ func checkPrecision(mode string) error {
 	if near != "" {
 		remedy = fmt.Sprintf("did you mean %s? %s", near, remedy)
 	}
-	return fault.New(fault.Usage, "--precision %s: there is no such mode", mode).With("%s", remedy)
+	return fault.New(j.wishes.family("precision"), "%s %s: there is no such mode", j.wishes.name("precision"), mode).With("%s", remedy)
 }
 
 // setPrecision sets the option of a precision mode: the newer one where it has the word.
@@ -183,20 +183,23 @@ func plainName(s string) string {
 	}, s)
 }
 
-// parseExtra reads the options that are passed on.
-func parseExtra(given []string) (list arguments, err error) {
-	for _, text := range given {
+// extraOptions reads the options that are passed on.
+func (j Job) extraOptions() (list arguments, err error) {
+	wrong := func(text, format string, args ...any) *fault.Error {
+		return fault.New(j.wishes.family("atc-arg"), "%s %s: %s", j.wishes.name("atc-arg"), text, fmt.Sprintf(format, args...))
+	}
+	for _, text := range j.Options.Extra {
 		word := "--" + strings.TrimLeft(text, "-")
 		if name, _, _ := strings.Cut(word, "="); name == "--help" || name == "--h" {
-			return nil, fault.New(fault.Usage, "--atc-arg %s: it would compile nothing", text).With("npuctl atc -- --help prints ATC's help")
+			return nil, wrong(text, "it would compile nothing").With("npuctl atc -- --help prints ATC's help")
 		}
 		line, problems := atc.Parse([]string{word})
 		if len(problems) > 0 {
-			return nil, fault.New(fault.Usage, "--atc-arg %s: %s", text, problems[0].Message).With("%s", problems[0].Remedy)
+			return nil, wrong(text, "%s", problems[0].Message).With("%s", problems[0].Remedy)
 		}
 		for _, s := range line.Settings {
 			if instead, ours := owned[s.Flag.Name]; ours {
-				return nil, fault.New(fault.Usage, "--atc-arg %s: npuctl sets --%s itself", text, s.Flag.Name).With("%s", instead)
+				return nil, wrong(text, "npuctl sets --%s itself", s.Flag.Name).With("%s", instead)
 			}
 			list = append(list, argument{s.Flag.Name, s.Value})
 		}

@@ -24,6 +24,55 @@ type aside struct {
 	places  []string // where results may appear
 	moved   []move   // the old ones
 	folders []string
+	weights *weights // nil when the line asks for none beside the .om
+}
+
+// weights is the folder of constants beside an .om, which other models share: what was
+// in it stays where it is, and only what a failed run has added goes. ATC names each file
+// by what is in it, so that it writes nothing else over an old one.
+type weights struct {
+	folder string
+	before map[string]int64 // sizes by name; nil when there was no folder
+}
+
+func lookAtWeights(folder string) *weights {
+	w := &weights{folder: folder}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return w
+	}
+	w.before = map[string]int64{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			w.before[e.Name()] = info.Size()
+		}
+	}
+	return w
+}
+
+// restore takes away the files that have come since. One that was there and has another
+// size now was being written again when the run ended, and is told.
+func (w *weights) restore() (err error) {
+	entries, readErr := os.ReadDir(w.folder)
+	if readErr != nil {
+		return nil // there is none
+	}
+	for _, e := range entries {
+		path := filepath.Join(w.folder, e.Name())
+		size, wasThere := w.before[e.Name()]
+		info, infoErr := e.Info()
+		switch {
+		case infoErr != nil || !info.Mode().IsRegular():
+		case !wasThere:
+			err = errors.Join(err, os.Remove(path))
+		case info.Size() != size:
+			err = errors.Join(err, fmt.Errorf("%s was cut off while atc wrote it again (%d of %d bytes): compile again what needs it", path, info.Size(), size))
+		}
+	}
+	if w.before == nil {
+		_ = os.Remove(w.folder) // the system keeps one that holds anything
+	}
+	return err
 }
 
 // makesModel says whether a command line makes an .om of a model.
@@ -48,6 +97,9 @@ func (b *build) setAside() (*aside, error) {
 	a := &aside{}
 	if !b.makesModel() {
 		return a, nil
+	}
+	if b.list.value("external_weight") == "1" {
+		a.weights = lookAtWeights(filepath.Join(filepath.Dir(b.target), weightFolder))
 	}
 	for _, suffix := range omSuffixes {
 		om := b.target + suffix
@@ -104,6 +156,9 @@ func (a *aside) restore() (err error) {
 			err = errors.Join(err, fmt.Errorf("take away what atc left: %w", removeErr))
 		}
 	}
+	if a.weights != nil {
+		err = errors.Join(err, a.weights.restore())
+	}
 	for _, m := range a.moved {
 		if renameErr := os.Rename(m.to, m.from); renameErr != nil {
 			return errors.Join(err, fmt.Errorf("bring back what was there (it lies in %s): %w", m.to, renameErr))
@@ -124,13 +179,7 @@ func (a *aside) drop() {
 // verifyCommandLine finds what a run has made and holds it against the command line, as
 // verify does it for our own.
 func (b *build) verifyCommandLine() (made string, err error) {
-	for _, suffix := range omSuffixes {
-		if info, err := os.Stat(b.target + suffix); err == nil && info.Mode().IsRegular() {
-			made = b.target + suffix
-			break
-		}
-	}
-	if made == "" {
+	if made = madeAt(b.target); made == "" {
 		return "", fault.New(fault.Program, "%s: atc ended as if it had succeeded and wrote no %s.om", b.model, b.target).
 			With("its log lies in %s", b.result.LogFolder)
 	}

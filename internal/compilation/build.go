@@ -78,7 +78,7 @@ func (b *build) steps(ctx context.Context) error {
 	}
 	b.origins = originsOf(m)
 	if err := onnxpass.Specialize(m, b.job.Sizes); err != nil {
-		return err
+		return b.job.wishes.locate(err)
 	}
 	if err := b.chooseShapes(m); err != nil {
 		return err
@@ -185,9 +185,15 @@ func (b *build) prepareGraph(ctx context.Context, m *onnx.Model) (string, error)
 			}
 			b.result.Nodes = nil
 		}
+		if err := b.checkGears(ctx, m); err != nil {
+			return "", err
+		}
 		return filepath.Abs(b.model)
 	}
 	if err := b.optimise(ctx, m); err != nil {
+		return "", err
+	}
+	if err := b.checkGears(ctx, m); err != nil {
 		return "", err
 	}
 	b.origins.nameNodes(m)
@@ -197,12 +203,15 @@ func (b *build) prepareGraph(ctx context.Context, m *onnx.Model) (string, error)
 
 // check holds the command line against ATC's rules, so that a mistake costs no compile.
 func (b *build) check(ctx context.Context, list arguments) error {
-	verdict, err := atc.Check(ctx, list.words(), atc.Environment{Dir: b.folder}, atc.Strict)
+	verdict, err := atc.Check(ctx, list.words(), atc.Environment{Dir: b.folder, Toolkit: b.toolkit}, atc.Strict)
 	if err != nil {
 		return err
 	}
-	for _, n := range verdict.Notes {
-		b.note(n.Message)
+	for i := range verdict.Notes {
+		n := &verdict.Notes[i]
+		b.origins.explain(n)
+		b.nameModel(n, list)
+		b.note(n.Text())
 	}
 	if verdict.Accept {
 		return nil
@@ -212,12 +221,23 @@ func (b *build) check(ctx context.Context, list arguments) error {
 		b.origins.explain(&verdict.Diagnoses[i])
 		b.nameModel(&verdict.Diagnoses[i], list)
 	}
-	first := verdict.Diagnoses[0]
-	family := fault.Usage
-	if len(first.Names) > 0 && first.Names[0] == "--model" {
-		family = fault.Input // it is not the options
+	return b.refused(verdict.Diagnoses[0])
+}
+
+// refused is the failure of a command line that ATC would not take: the model's fault,
+// the project file's, or the flags'.
+func (b *build) refused(first atc.Diagnosis) error {
+	family, where, about := fault.Usage, "", ""
+	if len(first.Names) > 0 {
+		about = strings.TrimPrefix(first.Names[0], "--")
 	}
-	return fault.New(family, "%s: atc would refuse this (%s): %s", b.model, first.Code, first.Message).With("%s", first.Remedy)
+	if place := b.job.inFile(about); place != "" {
+		family, where = fault.Input, place+": "
+	}
+	if about == "model" {
+		family = fault.Input
+	}
+	return fault.New(family, "%s%s: atc would refuse this (%s): %s", where, b.model, first.Code, first.Message).With("%s", first.Remedy)
 }
 
 // nameModel names the user's model in a diagnosis of a graph that is not written yet,

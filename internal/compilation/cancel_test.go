@@ -138,3 +138,61 @@ func processesWith(t *testing.T, entry string) (pids []int) {
 	}
 	return pids
 }
+
+// A command line of the user's that is stopped, at whatever moment, leaves what was there
+// before, weights included, and no process.
+func TestCommandLineStoppedAtAnyMoment(t *testing.T) {
+	moments := 60
+	if testing.Short() {
+		moments = 15
+	}
+	w := newWorkshop(t, fixedModel, "slow", "workers", "weights")
+	mark := "NPUCTL_TEST_MARK=" + w.folder
+	t.Setenv("NPUCTL_TEST_MARK", w.folder)
+	line := w.commandLine("--external_weight=1")
+	start := time.Now()
+	if _, err := line.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	whole := time.Since(start)
+	random := rand.New(rand.NewPCG(3, 4))
+	stopped := 0
+	for i := range moments {
+		hadOld := i%2 == 0
+		for _, path := range []string{"net.om", "net.om.json", "weight"} {
+			if err := os.RemoveAll(filepath.Join(w.folder, path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := []string{}
+		if hadOld {
+			writeFile(t, filepath.Join(w.folder, "net.om"), "the old one")
+			writeFile(t, filepath.Join(w.folder, "weight", "weight_0"), "another model's")
+			before = append(before, "net.om", "weight")
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Float64()*1.3*float64(whole)))
+		_, err := line.Run(ctx)
+		cancel()
+		if err == nil {
+			before = []string{"net.om", "net.om.json", "weight"}
+		} else {
+			stopped++
+		}
+		if left := w.leftovers(t, before...); len(left) > 0 {
+			t.Fatalf("moment %d: the folder has %v (%v)", i, left, err)
+		}
+		_, statErr := os.Stat(filepath.Join(w.folder, "weight", "weight_1"))
+		if isThere := statErr == nil; isThere != (err == nil) {
+			t.Fatalf("moment %d: the run's weights are there: %v (%v)", i, isThere, err)
+		}
+		if hadOld && err != nil && readAll(t, []string{filepath.Join(w.folder, "net.om"), filepath.Join(w.folder, "weight", "weight_0")}) != "the old one\x00another model's\x00" {
+			t.Fatalf("moment %d: what was there has changed", i)
+		}
+		if pids := processesWith(t, mark); len(pids) > 0 {
+			t.Fatalf("moment %d: the processes %v live", i, pids)
+		}
+	}
+	if stopped < moments/10 {
+		t.Errorf("only %d of %d runs were stopped: the moments are badly chosen", stopped, moments)
+	}
+}

@@ -56,7 +56,8 @@ type CommandLineResult struct {
 func (c CommandLine) Run(ctx context.Context) (*CommandLineResult, error) {
 	start := time.Now()
 	r := &CommandLineResult{ExitCode: -1, Diagnoses: []atc.Diagnosis{}, Notes: []string{}, LogLines: []string{}}
-	verdict, err := atc.Check(ctx, c.Args, atc.Environment{}, atc.AsATC)
+	where := atc.Environment{Toolkit: c.job().installed()}
+	verdict, err := atc.Check(ctx, c.Args, where, atc.AsATC)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (c CommandLine) Run(ctx context.Context) (*CommandLineResult, error) {
 		return r, fault.New(fault.Usage, "atc would refuse this (%s): %s", verdict.Diagnoses[0].Code, verdict.Diagnoses[0].Message).
 			With("npuctl atc --check tells all that is wrong")
 	}
-	if err := c.advise(ctx, r); err != nil {
+	if err := c.advise(ctx, where, r); err != nil {
 		return nil, err
 	}
 	b, err := c.build(ctx)
@@ -82,20 +83,28 @@ func (c CommandLine) Run(ctx context.Context) (*CommandLineResult, error) {
 }
 
 // advise notes what the user guide forbids and ATC lets pass.
-func (c CommandLine) advise(ctx context.Context, r *CommandLineResult) error {
-	strict, err := atc.Check(ctx, c.Args, atc.Environment{}, atc.Strict)
+func (c CommandLine) advise(ctx context.Context, where atc.Environment, r *CommandLineResult) error {
+	strict, err := atc.Check(ctx, c.Args, where, atc.Strict)
 	if err != nil {
 		return err
 	}
-	for _, d := range append(strict.Diagnoses, strict.Notes...) {
-		r.Notes = append(r.Notes, strings.TrimPrefix(d.String(), "note: ")) // the label says so
+	for _, d := range strict.Diagnoses {
+		r.Notes = append(r.Notes, d.String())
+	}
+	for _, d := range strict.Notes {
+		r.Notes = append(r.Notes, d.Text())
 	}
 	return nil
 }
 
+// job is what a command line has in common with a job of ours.
+func (c CommandLine) job() Job {
+	return Job{CANN: c.CANN, Emulator: c.Emulator, Timeout: c.Timeout, Cache: c.Cache, Version: c.Version, Command: c.Command, Progress: c.Progress}
+}
+
 // build makes what the steps of a build need, of a command line that is not ours.
 func (c CommandLine) build(ctx context.Context) (*build, error) {
-	j := Job{CANN: c.CANN, Emulator: c.Emulator, Timeout: c.Timeout, Cache: c.Cache, Version: c.Version, Command: c.Command, Progress: c.Progress}
+	j := c.job()
 	if err := j.findCache(); err != nil {
 		return nil, err
 	}
@@ -103,7 +112,7 @@ func (c CommandLine) build(ctx context.Context) (*build, error) {
 	if err != nil {
 		return nil, err
 	}
-	line, _ := atc.Parse(c.Args)
+	line := atc.Effective(c.Args, atc.Environment{})
 	b := &build{job: j, toolkit: kit, model: line.Value("model"), target: line.Value("output")}
 	b.chip.Name = line.Value("soc_version")
 	for _, s := range line.Settings {

@@ -3,6 +3,7 @@ package compilation
 import (
 	"bytes"
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -122,6 +123,64 @@ func TestCommandLineStopped(t *testing.T) {
 	}
 	if left := w.leftovers(t, "net.om"); len(left) > 0 {
 		t.Errorf("the folder has %v", left)
+	}
+}
+
+// Of the constants beside an .om, those go that a run has left that did not end well;
+// what was there stays.
+func TestCommandLineStoppedTakesItsWeights(t *testing.T) {
+	for _, hadWeights := range []bool{false, true} {
+		w := newWorkshop(t, fixedModel, "weights", "half-hangs")
+		folder, expected := filepath.Join(w.folder, "weight"), []string{}
+		if hadWeights {
+			writeFile(t, filepath.Join(folder, "weight_0"), "another model's")
+			expected = append(expected, "weight")
+		}
+		line := w.commandLine("--external_weight=1")
+		line.Timeout = 300 * time.Millisecond
+		if _, err := line.Run(context.Background()); fault.FamilyOf(err) != fault.Program {
+			t.Errorf("%v error %v", fault.FamilyOf(err), err)
+		}
+		if left := w.leftovers(t, expected...); len(left) > 0 {
+			t.Errorf("the folder has %v", left)
+		}
+		if entries, _ := os.ReadDir(folder); hadWeights && (len(entries) != 1 || readAll(t, []string{filepath.Join(folder, "weight_0")}) != "another model's\x00") {
+			t.Errorf("the weights are %v", entries)
+		}
+	}
+}
+
+// A file that was there and is cut off cannot be mended, and is told.
+func TestCommandLineTellsOfBrokenWeights(t *testing.T) {
+	w := newWorkshop(t, fixedModel, "weights", "half-hangs")
+	writeFile(t, filepath.Join(w.folder, "weight", "weight_1"), "all of it")
+	line := w.commandLine("--external_weight=1")
+	line.Timeout = 300 * time.Millisecond
+	if _, err := line.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "weight_1 was cut off") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What only the tables here do not have, a real CANN decides.
+func TestCommandLineUnknownToTheTables(t *testing.T) {
+	for _, isEmulated := range []bool{false, true} {
+		w := newWorkshop(t, newerModel)
+		if isEmulated {
+			w.emulated(t)
+		}
+		r, err := w.commandLine("--soc_version=Ascend999").Run(context.Background())
+		switch {
+		case isEmulated:
+			if fault.FamilyOf(err) != fault.Usage || !strings.Contains(err.Error(), "E19999") {
+				t.Errorf("emulated: %v", err)
+			}
+		case err != nil:
+			t.Error(err)
+		default:
+			if all := strings.Join(r.Notes, "\n"); !strings.Contains(all, "atc will decide") || !strings.Contains(all, "Abs, Relu: not in npuctl's table of ATC's parser") || strings.Contains(all, "note:") {
+				t.Errorf("notes %s", all)
+			}
+		}
 	}
 }
 

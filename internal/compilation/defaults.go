@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/project"
 	"github.com/npuctl/npuctl/onnxpass"
-	"github.com/npuctl/npuctl/soc"
 )
 
 // Complete fills in what the command line leaves out: from the project file p, which
@@ -22,14 +20,12 @@ import (
 // says which flags the user gave: they win. What is returned says what was chosen
 // and why, in the words of a report.
 func (j *Job) Complete(folder string, p *project.Project, isGiven func(flag string) bool) (chosen []string, err error) {
-	c := completion{job: j, project: p, isGiven: isGiven}
 	if p == nil {
-		c.project = &project.Project{}
+		p = &project.Project{}
 	}
+	c := completion{job: j, project: p, isGiven: isGiven}
+	j.wishes.project = p
 	if err := c.model(folder); err != nil {
-		return nil, err
-	}
-	if err := c.words(); err != nil {
 		return nil, err
 	}
 	c.options()
@@ -58,7 +54,7 @@ func (c *completion) model(folder string) error {
 	}
 	if path := c.project.ModelPath(); path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return fault.New(fault.Input, "%s: model: there is no file %s", c.project.Path, path).
+			return fault.New(fault.Input, "%s: model: there is no file %s", c.project.Place("model", "path"), path).
 				With("correct it, or name a model on the command line")
 		}
 		c.job.Models, c.isProjects = []string{path}, true
@@ -107,30 +103,6 @@ func loneModel(folder string) (string, error) {
 		With("name one, or set model in %s (npuctl init MODEL writes it)", project.FileName)
 }
 
-// words holds what is taken from the project file against what there is, so that a
-// mistake in it names the file.
-func (c *completion) words() error {
-	p := c.project
-	if len(c.job.SoCs) == 0 {
-		for _, name := range p.SoC {
-			if _, err := soc.Lookup(name); err != nil {
-				return fault.New(fault.Input, "%s: soc %s: %w", p.Path, name, err)
-			}
-		}
-	}
-	if !c.isGiven("precision") {
-		if err := checkPrecision(p.Compile.Precision); err != nil {
-			return fault.New(fault.Input, "%s: compile.precision: %w", p.Path, err)
-		}
-	}
-	if !c.isGiven("atc-arg") {
-		if _, err := parseExtra(p.Compile.ATCArgs); err != nil {
-			return fault.New(fault.Input, "%s: compile.atc_args: %w", p.Path, err)
-		}
-	}
-	return nil
-}
-
 // options takes over what the project file says of how to compile.
 func (c *completion) options() {
 	j, p := c.job, c.project
@@ -140,7 +112,7 @@ func (c *completion) options() {
 	}
 	if len(j.SoCs) == 0 && len(p.SoC) > 0 {
 		j.SoCs = slices.Clone(p.SoC)
-		c.say("chip %s: %s says so", strings.Join(p.SoC, ", "), project.FileName)
+		c.take("soc", strings.Join(p.SoC, ", "))
 	}
 	for _, o := range []struct {
 		flag   string
@@ -159,15 +131,16 @@ func (c *completion) options() {
 	} {
 		if o.value != "" && !c.isGiven(o.flag) {
 			*o.target = o.value
-			c.say("%s %s: %s says so", o.flag, o.value, project.FileName)
+			c.take(o.flag, o.value)
 		}
 	}
 	if len(p.Compile.FP16Inputs) > 0 && !c.isGiven("fp16-input") {
 		j.Options.FP16Inputs = p.Compile.FP16Inputs
+		c.take("fp16-input", strings.Join(p.Compile.FP16Inputs, ", "))
 	}
 	if len(p.Compile.ATCArgs) > 0 && !c.isGiven("atc-arg") {
 		j.Options.Extra = p.Compile.ATCArgs
-		c.say("atc-arg %s: %s says so", strings.Join(p.Compile.ATCArgs, " "), project.FileName)
+		c.take("atc-arg", strings.Join(p.Compile.ATCArgs, " "))
 	}
 	if p.Compile.Timeout > 0 && !c.isGiven("timeout") {
 		j.Timeout = p.Compile.Timeout
@@ -177,11 +150,24 @@ func (c *completion) options() {
 	}
 	if p.Optimize.Off && !c.isGiven("no-optimize") {
 		j.NoOptimize = true
+		j.wishes.take("no-optimize")
 		c.say("the graph as it is: %s says so", project.FileName)
 	}
 	if !c.isGiven("passes") && !c.isGiven("skip") {
 		j.Passes.Only, j.Passes.Skip = p.Optimize.Passes, p.Optimize.Skip
+		j.wishes.take("passes")
+		j.wishes.take("skip")
 	}
+}
+
+// take notes that the file stands in for a flag, and says so.
+func (c *completion) take(flag, value string) {
+	c.job.wishes.take(flag)
+	what := flag
+	if flag == "soc" {
+		what = "chip"
+	}
+	c.say("%s %s: %s says so", what, value, project.FileName)
 }
 
 // sizes takes over the sizes of open dims and the gears, which belong to the project's
@@ -192,9 +178,12 @@ func (c *completion) sizes() {
 	way, size := c.firstGiven("static", "gears", "dynamic"), c.firstGiven("batch", "dim", "input-shape")
 	if way == "" {
 		j.Static, j.Dynamic = p.Compile.Static, p.Compile.Dynamic
+		j.wishes.take("static")
+		j.wishes.take("dynamic")
 	}
 	if c.isProjects && len(p.Model.Bind) > 0 && !c.isGiven("bind") {
 		j.Sizes.Bind = p.Model.Bind
+		j.wishes.take("bind")
 	}
 	hasGears, hasSizes := p.Gears.Text != "", p.Model.Batch > 0 || len(p.Model.Dims)+len(p.Model.InputShapes) > 0
 	switch {
@@ -203,7 +192,7 @@ func (c *completion) sizes() {
 		c.say("gears %s of %s are left out: --%s is given", p.Gears.Text, project.FileName, cmp.Or(way, size))
 	default:
 		j.Gears = p.Gears.Text
-		c.say("gears %s: %s says so", j.Gears, project.FileName)
+		c.take("gears", j.Gears)
 	}
 	switch {
 	case !c.isProjects || !hasSizes:
@@ -220,6 +209,9 @@ func (c *completion) sizes() {
 				}
 				j.Sizes.Shapes[name] = shape
 			}
+		}
+		for _, flag := range []string{"batch", "dim", "input-shape"} {
+			j.wishes.take(flag)
 		}
 		c.say("sizes of open dims: %s gives them", project.FileName)
 	}
@@ -249,7 +241,7 @@ func WriteProject(folder, model, chip string) (path string, err error) {
 	}
 	f := project.Facts{Model: relative(folder, model)}
 	if chip != "" {
-		known, err := soc.Lookup(chip)
+		known, err := Job{}.lookupChip(chip)
 		if err != nil {
 			return "", fault.New(fault.Usage, "--soc %s: %w", chip, err)
 		}
@@ -260,15 +252,10 @@ func WriteProject(folder, model, chip string) (path string, err error) {
 		return "", err
 	}
 	defer m.Close()
-	for _, v := range onnxpass.RealInputs(m) {
-		if v.Initializer() != nil || !v.Type.IsTensor() || v.Type.Shape == nil {
-			continue
+	for _, v := range fedInputs(m) {
+		if v.Type.IsTensor() && v.Type.Shape != nil {
+			f.Inputs = append(f.Inputs, gearInput(v))
 		}
-		in := gears.Input{Name: v.Name()}
-		for _, d := range v.Type.Shape.Dims {
-			in.Dims = append(in.Dims, gears.Dim{Size: d.Value, Open: !d.Known, Name: d.Param})
-		}
-		f.Inputs = append(f.Inputs, in)
 	}
 	for _, v := range m.Graph.Outputs() {
 		f.Outputs = append(f.Outputs, v.Name()+" "+v.Type.String())

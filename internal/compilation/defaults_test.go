@@ -1,6 +1,7 @@
 package compilation
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,18 +50,70 @@ func completed(t *testing.T, j Job, yaml string, files []string, given ...string
 	return j, chosen, err
 }
 
-// A mistake in the file names the file, whatever meets it.
-func TestCompleteNamesTheFile(t *testing.T) {
+// A mistake in the file is told with its place and in the file's words, whatever meets it.
+func TestMistakesOfTheFile(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"model: gone.onnx":                "model: there is no file ",
-		"soc: Ascend910B33":               "soc Ascend910B33: ",
-		"compile: {precision: fp61}":      "compile.precision: ",
-		"compile: {atc_args: [output=x]}": "compile.atc_args: ",
+		"model: gone.onnx":                                "npuctl.yaml:1:8: model: there is no file ",
+		"soc: 910B33":                                     "npuctl.yaml:1:6: soc 910B33: ",
+		"compile:\n  precision: fp61":                     "npuctl.yaml:2:14: compile.precision fp61: there is no such mode",
+		"compile: {atc_args: [output=x]}":                 "npuctl.yaml:1:21: compile.atc_args output=x: npuctl sets --output itself",
+		"gears: '1,2;3'":                                  "npuctl.yaml:1:8: gears 1,2;3: gear 1,2 has 2 numbers",
+		"gears: [1, 1]":                                   "npuctl.yaml:1:8: gears 1;1: gear 1 is given twice",
+		"model: {path: net.onnx, dims: {hight: 3}}":       `npuctl.yaml:1:31: model.dims hight: the model has no symbolic dim`,
+		"model: {path: net.onnx, input_shapes: {z: '1'}}": `npuctl.yaml:1:39: model.input_shapes z: the model has no input`,
+		"model: {path: net.onnx, bind: {z: '1'}}":         `npuctl.yaml:1:31: model.bind z: the model has no input`,
+		"compile: {keep_dtype: none.txt}":                 "npuctl.yaml:1:23: compile.keep_dtype, ",
+		"compile: {aicore_num: '21|10'}":                  "npuctl.yaml:1:23: compile.aicore_num: ",
+		"compile: {fp16_inputs: [z]}":                     "npuctl.yaml:1:24: compile.fp16_inputs: ",
+		"compile: {atc_args: [allow_hf32=1]}":             "npuctl.yaml:1:21: compile.atc_args: ",
+		"optimize: {skip: [fuse-afine]}":                  "npuctl.yaml:1:18: optimize.skip: ",
 	} {
-		_, _, err := completed(t, Job{}, yaml, []string{"a.onnx"})
-		if fault.FamilyOf(err) != fault.Input || !strings.Contains(err.Error(), project.FileName+": "+want) {
-			t.Errorf("%s: %v", yaml, err)
-		}
+		t.Run(yaml, func(t *testing.T) {
+			w := newWorkshop(t, `<ir_version: 8, opset_import: ["": 17]>
+net (float[batch,3] x) => (float[batch,3] y) { y = Abs (x) }`)
+			if !strings.Contains(yaml, "gears") {
+				w.job.Dynamic = true
+			}
+			p, err := project.Parse([]byte(yaml), filepath.Join(w.folder, project.FileName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.job.Models = nil // the file's, or the only one there
+			if len(p.SoC) > 0 {
+				w.job.SoCs = nil
+			}
+			_, err = w.job.Complete(w.folder, p, func(string) bool { return false })
+			w.job.Dynamic = p.Gears.Text == ""
+			if err == nil {
+				_, err = w.job.Run(context.Background())
+			}
+			if fault.FamilyOf(err) != fault.Input || !strings.Contains(err.Error(), filepath.Join(w.folder, "")+string(filepath.Separator)+want) {
+				t.Errorf("%v error %v\nwant %s", fault.FamilyOf(err), err, want)
+			}
+			if left := w.leftovers(t); len(left) > 0 {
+				t.Errorf("the folder has %v", left)
+			}
+		})
+	}
+}
+
+// What a flag gives is told in the flag's words, whatever the file says beside it.
+func TestMistakesOfFlags(t *testing.T) {
+	w := newWorkshop(t, fixedModel)
+	p, err := project.Parse([]byte("compile: {precision: fp16, atc_args: [log=info]}"), filepath.Join(w.folder, project.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.job.Options.Precision, w.job.Options.InputFormat = "fp61", "NXYZ"
+	if _, err := w.job.Complete(w.folder, p, func(flag string) bool { return flag == "precision" || flag == "input-format" }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.job.Run(context.Background()); fault.FamilyOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), "--precision fp61: ") {
+		t.Errorf("%v error %v", fault.FamilyOf(err), err)
+	}
+	w.job.Options.Precision = "fp16"
+	if _, err := w.job.Run(context.Background()); fault.FamilyOf(err) != fault.Usage || !strings.HasPrefix(err.Error(), w.model+": atc would refuse this") {
+		t.Errorf("%v error %v", fault.FamilyOf(err), err)
 	}
 }
 

@@ -20,12 +20,12 @@ import (
 // fakeVariable makes this test program act as an atc; its words say how it behaves.
 const fakeVariable = "NPUCTL_TEST_COMPILER"
 
-func init() {
+func TestMain(m *testing.M) {
 	words := os.Getenv(fakeVariable)
-	if words == "" {
-		return
-	}
-	if len(os.Args) > 1 && os.Args[1] == "worker" {
+	switch {
+	case words == "":
+		os.Exit(m.Run())
+	case len(os.Args) > 1 && os.Args[1] == "worker":
 		time.Sleep(time.Minute)
 		os.Exit(0)
 	}
@@ -76,8 +76,13 @@ func fakeATC(words []string) int {
 		fmt.Println("ATC run success, welcome to the next use.")
 		return 0
 	}
+	weights := filepath.Join(filepath.Dir(path), "weight")
 	if is["half-hangs"] {
 		os.WriteFile(path, []byte("IMOD half of it"), 0o600)
+		if is["weights"] {
+			os.MkdirAll(weights, 0o755)
+			os.WriteFile(filepath.Join(weights, "weight_1"), []byte("w"), 0o600)
+		}
 		time.Sleep(time.Minute)
 	}
 	if is["slow"] { // in a file of half a size
@@ -90,8 +95,8 @@ func fakeATC(words []string) int {
 		panic(err)
 	}
 	if is["weights"] {
-		os.MkdirAll("weight", 0o755)
-		os.WriteFile("weight/weight_1", []byte("w"), 0o600)
+		os.MkdirAll(weights, 0o755)
+		os.WriteFile(filepath.Join(weights, "weight_1"), []byte("w"), 0o600)
 	}
 	fmt.Println("ATC run success, welcome to the next use.")
 	return 0
@@ -196,7 +201,15 @@ net (float[1,3] x) => (float[1,3] y) <float[1] zero = {0}> { a = Add (x, zero)  
 // workshop is a folder with a model and a toolkit whose atc is this test program.
 type workshop struct {
 	folder, model string
+	kit           string
 	job           Job
+}
+
+// emulated makes the workshop's toolkit an emulator.
+func (w workshop) emulated(t *testing.T) workshop {
+	t.Helper()
+	writeFile(t, filepath.Join(w.kit, atc.MarkerFile), "{}")
+	return w
 }
 
 func newWorkshop(t *testing.T, model string, behaviour ...string) workshop {
@@ -223,6 +236,7 @@ func newWorkshop(t *testing.T, model string, behaviour ...string) workshop {
 		t.Fatal(err)
 	}
 	t.Setenv(fakeVariable, strings.Join(append([]string{"good"}, behaviour...), ","))
+	w.kit = kit
 	w.job = Job{
 		Models: []string{w.model}, SoCs: []string{"Ascend910B3"}, CANN: kit, Cache: filepath.Join(t.TempDir(), "cache"),
 		Version: "test", Command: []string{"npuctl", "compile"},

@@ -5,25 +5,23 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/fault"
 )
 
 // workFolder makes the folder of the build: beside the target, so that results come
-// into their places by renaming, or in the cache.
+// into their places by renaming; where ATC does not take the path, in the cache; and
+// where it does not take that either, as in some home folders, among the system's
+// temporary files.
 func (b *build) workFolder(parent string) (string, error) {
-	b.isBeside = true
-	if real, err := filepath.Abs(parent); err == nil {
-		if resolved, err := filepath.EvalSymlinks(real); err == nil {
-			real = resolved
-		}
-		b.isBeside = isPlain(real)
-	}
-	if !b.isBeside {
+	if b.isBeside = isFit(parent); !b.isBeside {
 		parent = filepath.Join(b.job.cacheFolder(), "work")
 		if err := os.MkdirAll(parent, 0o777); err != nil {
 			return "", fault.New(fault.Missing, "make a folder for the build: %w", err).With(cacheRemedy)
+		}
+		if !isFit(parent) {
+			parent = os.TempDir()
 		}
 	}
 	removeAbandoned(parent)
@@ -32,6 +30,18 @@ func (b *build) workFolder(parent string) (string, error) {
 		return "", fault.New(fault.Missing, "make a folder for the build: %w", err).With("name a place that can be written with -o")
 	}
 	return folder, nil
+}
+
+// isFit says whether ATC takes the real path of a folder that is there.
+func isFit(folder string) bool {
+	real, err := filepath.Abs(folder)
+	if err != nil {
+		return true // it will be told when it is used
+	}
+	if resolved, err := filepath.EvalSymlinks(real); err == nil {
+		real = resolved
+	}
+	return atc.IsPlainPath(real)
 }
 
 // buildPattern is how the folders of builds are called.
@@ -44,33 +54,22 @@ const abandonedAfter = 7 * 24 * time.Hour
 // removeAbandoned takes away what killed builds have left. It is no matter when it
 // cannot.
 func removeAbandoned(parent string) {
-	paths, err := filepath.Glob(filepath.Join(escapeGlob(parent), buildPattern))
+	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
-	for _, path := range paths {
-		if info, err := os.Lstat(path); err == nil && info.IsDir() && time.Since(info.ModTime()) > abandonedAfter {
-			_ = os.RemoveAll(path)
+	prefix := strings.TrimSuffix(buildPattern, "*")
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && info.IsDir() && strings.HasPrefix(e.Name(), prefix) && time.Since(info.ModTime()) > abandonedAfter {
+			_ = os.RemoveAll(filepath.Join(parent, e.Name()))
 		}
 	}
 }
 
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
-// isPlain says whether ATC takes a path as it is: Latin letters, digits, Chinese
-// characters and a few signs.
-func isPlain(path string) bool {
-	return !strings.ContainsFunc(filepath.ToSlash(path), func(r rune) bool {
-		isLatin := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		return !isLatin && !strings.ContainsRune("/._-", r) && !unicode.Is(unicode.Han, r)
-	})
-}
-
 // atcName is the name of the result without .om, as ATC gets it.
 func (b *build) atcName() string {
-	if name := filepath.Base(b.target); isPlain(name) {
+	if name := filepath.Base(b.target); atc.IsPlainPath(name) {
 		return name
 	}
 	return plainName(filepath.Base(b.target))

@@ -130,7 +130,7 @@ func (b *build) sort(err error) error {
 	case fault.FamilyOf(err) != fault.Internal:
 		return err
 	case errors.As(err, &unknown):
-		return fault.New(fault.Usage, "%w", err).With("%s", suggest.Text(unknown.Name, unknown.Known))
+		return b.job.wishes.unknownPass(err, b.job.Passes).With("%s", suggest.Text(unknown.Name, unknown.Known))
 	}
 	return fault.New(fault.Input, "%s: %w", b.model, err)
 }

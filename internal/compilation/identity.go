@@ -118,7 +118,7 @@ func (b *build) identify(m *onnx.Model, list arguments) error {
 		case slices.Contains(files, a.name):
 			f, err := factsOf(a.value)
 			if err != nil {
-				return fault.New(fault.Input, "the file of --%s, %s: %w", a.name, a.value, withoutCall(err))
+				return fault.New(fault.Input, "%s: %w", b.fileText(a), withoutCall(err))
 			}
 			id.Files[a.name] = f.SHA256
 		default:
@@ -132,6 +132,15 @@ func (b *build) identify(m *onnx.Model, list arguments) error {
 	sum := sha256.Sum256(data)
 	b.key = hex.EncodeToString(sum[:])
 	return nil
+}
+
+// fileText names the file of an option, and who asked for it.
+func (b *build) fileText(a argument) string {
+	name := "--" + a.name
+	if place := b.job.inFile(a.name); place != "" {
+		name = place
+	}
+	return fmt.Sprintf("the file of %s, %s", name, a.value)
 }
 
 func programText(path string) string {

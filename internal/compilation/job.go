@@ -58,6 +58,7 @@ type Job struct {
 	// Progress is told, when set, what the job is at. It may be called from several goroutines.
 	Progress func(text string)
 
+	wishes wishes     // of the project file
 	finder atc.Finder // for tests
 }
 
@@ -152,7 +153,10 @@ func (j Job) plan() ([]*build, error) {
 	if err := j.checkShapeFlags(); err != nil {
 		return nil, err
 	}
-	if err := checkPrecision(j.Options.Precision); err != nil {
+	if err := j.checkPrecision(); err != nil {
+		return nil, err
+	}
+	if _, err := j.extraOptions(); err != nil {
 		return nil, err
 	}
 	if err := j.findCache(); err != nil {
@@ -193,15 +197,26 @@ func (j Job) chips() (chips []soc.Chip, err error) {
 			With("give Ascend and the Name column of npu-smi info, such as --soc Ascend910B3, or set soc in npuctl.yaml")
 	}
 	for _, name := range j.SoCs {
-		chip, err := soc.Lookup(name)
+		chip, err := j.lookupChip(name)
 		if err != nil {
-			return nil, fault.New(fault.Usage, "--soc %s: %w", name, err)
+			return nil, fault.New(j.wishes.family("soc"), "%s %s: %w", j.wishes.name("soc"), name, err)
 		}
 		if !slices.Contains(chips, chip) {
 			chips = append(chips, chip)
 		}
 	}
 	return chips, nil
+}
+
+// lookupChip finds a chip. A name that the table does not have, but that has the form
+// of one, is for an installed CANN to judge: it may be newer.
+func (j Job) lookupChip(name string) (soc.Chip, error) {
+	chip, err := soc.Lookup(name)
+	var unknown *soc.NameError
+	if errors.As(err, &unknown) && unknown.Family == "" && atc.IsChipName(name) && j.installed().Program != "" {
+		return soc.Chip{Name: name}, nil
+	}
+	return chip, err
 }
 
 // checkShapeFlags refuses what excludes each other.
@@ -253,15 +268,33 @@ const (
 	CANNEmulator = "emulator"
 )
 
+// find looks for an ATC where the job may take one, the emulator's that has still to be
+// built aside.
+func (j Job) find() (atc.Toolkit, error) {
+	finder := j.finder
+	if finder.NoEmulator = j.CANN == CANNLocal; !finder.NoEmulator {
+		finder.Given = j.CANN
+	}
+	return finder.Find()
+}
+
+// installed is the real CANN that would compile; the zero Toolkit where the emulator
+// would, or none.
+func (j Job) installed() atc.Toolkit {
+	if j.CANN == CANNEmulator {
+		return atc.Toolkit{}
+	}
+	if kit, err := j.find(); err == nil && !kit.Emulated {
+		return kit
+	}
+	return atc.Toolkit{}
+}
+
 // toolkit finds the ATC to run.
 func (j Job) toolkit(ctx context.Context) (atc.Toolkit, error) {
-	finder := j.finder
 	var absent error // why it is not CANN's
 	if j.CANN != CANNEmulator {
-		if finder.NoEmulator = j.CANN == CANNLocal; !finder.NoEmulator {
-			finder.Given = j.CANN
-		}
-		kit, err := finder.Find()
+		kit, err := j.find()
 		if err == nil {
 			return kit, nil
 		}

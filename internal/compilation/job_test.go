@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no chip":                     {fixedModel, "", func(j *Job) { j.SoCs = nil }, fault.Usage, "--soc is missing"},
 		"a family":                    {fixedModel, "", func(j *Job) { j.SoCs = []string{"310P"} }, fault.Usage, "Ascend310P3"},
-		"an unknown chip":             {fixedModel, "", func(j *Job) { j.SoCs = []string{"Ascend910B33"} }, fault.Usage, "Ascend910B3"},
+		"no name of a chip":           {fixedModel, "", func(j *Job) { j.SoCs = []string{"910B33"} }, fault.Usage, "Ascend910B3"},
 		"open with --static":          {imageModel, "", func(j *Job) { j.Static = true }, fault.Goal, "dim 0 of input x is open (3 dims in all)"},
 		"open without a word":         {imageModel, "", func(j *Job) {}, fault.Usage, "fix them with --batch N --dim height=N --dim width=N, give sizes with --gears, or say --dynamic"},
 		"static and gears":            {imageModel, "", func(j *Job) { j.Static, j.Gears = true, "1,2" }, fault.Usage, "exclude each other"},
@@ -187,6 +187,85 @@ func TestRefusals(t *testing.T) {
 			_, err = w.job.Run(context.Background())
 			if err == nil || fault.FamilyOf(err) != c.family || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("dry: %v error %v, want %v and %q", fault.FamilyOf(err), err, c.family, c.want)
+			}
+		})
+	}
+}
+
+// What only the tables here do not have, chips and operators, a real CANN decides, and
+// notes say so; the emulator is no newer than the tables.
+func TestUnknownToTheTables(t *testing.T) {
+	for name, c := range map[string]struct {
+		model  string
+		set    func(j *Job)
+		family fault.Family // with the emulator
+		want   []string     // among the notes, and in the emulator's refusal the first
+	}{
+		"a chip": {fixedModel, func(j *Job) { j.SoCs = []string{"Ascend910B33"} }, fault.Usage, []string{`did you mean "Ascend910B3"`, "atc will decide"}},
+		"a chip with gears": {textModel, func(j *Job) { j.SoCs, j.Gears, j.Sizes.Batch = []string{"Ascend999"}, numbersTo(120), 1 },
+			fault.Usage, []string{`no Ascend chip`, "atc will decide"}},
+		"an opset": {newerModel, func(j *Job) {}, fault.Input, []string{"imports opset 21", "CANN 8.1.RC1 will decide"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkshop(t, c.model)
+			c.set(&w.job)
+			r, err := w.job.Run(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if notes := strings.Join(r.Builds[0].Notes, "\n"); r.Builds[0].Status != Built || !strings.Contains(notes, want) {
+					t.Errorf("%s, notes %s", r.Builds[0].Status, notes)
+				}
+			}
+			w = newWorkshop(t, c.model).emulated(t)
+			c.set(&w.job)
+			if _, err := w.job.Run(context.Background()); fault.FamilyOf(err) != c.family || err == nil || !strings.Contains(err.Error(), c.want[0]) {
+				t.Errorf("emulated: %v error %v", fault.FamilyOf(err), err)
+			}
+			if left := w.leftovers(t); len(left) > 0 {
+				t.Errorf("the folder has %v", left)
+			}
+		})
+	}
+}
+
+const newerModel = `<ir_version: 10, opset_import: ["": 21]>
+net (float[1,3] x) => (float[1,3] y) { a = Abs (x)  y = Relu (a) }`
+
+// Each gear is followed through the graph before ATC compiles it.
+func TestGearsGoThroughTheModel(t *testing.T) {
+	const uneven = `<ir_version: 8, opset_import: ["": 17]>
+net (float[1,length] x) => (float[4,k] y) <int64[2] shape = {4, -1}> { a = Abs (x)  y = Reshape (a, shape) }`
+	const data = `<ir_version: 8, opset_import: ["": 17]>
+net (float[1,length] x) => (int64[2,k] y) { a = Abs (x)  [find] y = NonZero (a) }`
+	const others = `<ir_version: 8, opset_import: ["": 17, "mine": 1]>
+net (float[1,length] x) => (float[1,k] y) { [odd] y = mine.Special (x) }`
+	for name, c := range map[string]struct {
+		model, gears string
+		asItIs       bool
+		family       fault.Family // 0 is a success
+		want         string
+	}{
+		"all go":                 {uneven, "8;16", false, 0, ""},
+		"one does not":           {uneven, "8;10;16", false, fault.Usage, "--gears: the gear 10 of "},
+		"one does not, as it is": {uneven, "8;10;16", true, fault.Usage, "--gears: the gear 10 of "},
+		"a shape of the data":    {data, "8;16", false, fault.Goal, `NonZero node "find" gives depends on data`},
+		"an operator of others":  {others, "8;16", false, 0, "with 2 of 2 gears (8) the shape of what"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkshop(t, c.model)
+			w.job.Gears, w.job.NoOptimize = c.gears, c.asItIs
+			r, err := w.job.Run(context.Background())
+			switch {
+			case c.family == 0 && err != nil:
+				t.Error(err)
+			case c.family == 0:
+				if notes := strings.Join(r.Builds[0].Notes, "\n"); !strings.Contains(notes, c.want) || c.want == "" && notes != "" {
+					t.Errorf("notes %s", notes)
+				}
+			case err == nil || fault.FamilyOf(err) != c.family || !strings.Contains(err.Error(), c.want):
+				t.Errorf("%v error %v", fault.FamilyOf(err), err)
 			}
 		})
 	}

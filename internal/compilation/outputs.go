@@ -22,6 +22,16 @@ const graphSuffix = ".om.onnx"
 // processor are added when the model carries code for it.
 var omSuffixes = []string{".om", "_linux_x86_64.om", "_linux_aarch64.om"}
 
+// madeAt finds the .om that ATC has made for a target; "" when there is none.
+func madeAt(target string) string {
+	for _, suffix := range omSuffixes {
+		if info, err := os.Stat(target + suffix); err == nil && info.Mode().IsRegular() {
+			return target + suffix
+		}
+	}
+	return ""
+}
+
 // isMade says whether a graph is one that npuctl wrote, of another one.
 func isMade(name string) bool {
 	return strings.HasSuffix(name, ".opt.onnx") || strings.HasSuffix(name, graphSuffix)
@@ -58,7 +68,7 @@ func (b *build) outputs() (paths []string) {
 func (j Job) protected() (paths []string) {
 	paths = slices.Clone(j.Models)
 	paths = append(paths, j.Options.KeepDType, j.Options.Mixlist, j.Options.FusionSwitch)
-	if extra, err := parseExtra(j.Options.Extra); err == nil { // else it is told later
+	if extra, err := j.extraOptions(); err == nil { // else it is told later
 		for _, a := range extra {
 			if slices.Contains(files, a.name) {
 				paths = append(paths, a.value)

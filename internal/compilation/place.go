@@ -130,6 +130,9 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
+// weightFolder is where ATC puts constants of their own files, beside the .om.
+const weightFolder = "weight"
+
 // weights lists the files of weights that ATC put beside the .om (--external_weight).
 func (b *build) weights(made, graph string) (paths []string, err error) {
 	combined := []string{strings.TrimSuffix(filepath.Base(made), ".om") + "_weight_combined", b.atcName() + "_weight_combined"}
@@ -142,7 +145,7 @@ func (b *build) weights(made, graph string) (paths []string, err error) {
 			return err
 		}
 		top, _, _ := strings.Cut(filepath.ToSlash(below), "/")
-		isWeight := top == "weight" || slices.Contains(combined, below)
+		isWeight := top == weightFolder || slices.Contains(combined, below)
 		if entry.Type().IsRegular() && isWeight && below != graph && !slices.Contains(b.links, path) {
 			paths = append(paths, path)
 		}

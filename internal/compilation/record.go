@@ -169,8 +169,8 @@ func requester(command []string) Requester {
 // then tells what the record does.
 func (b *build) isUnchanged() bool {
 	parent := filepath.Dir(b.target)
-	candidates := []string{b.target + ".om.json", b.target + "_linux_x86_64.om.json", b.target + "_linux_aarch64.om.json"}
-	for _, path := range candidates {
+	for _, suffix := range omSuffixes {
+		path := b.target + suffix + ".json"
 		r, err := ReadRecord(path)
 		if err != nil || r.Key != b.key {
 			continue

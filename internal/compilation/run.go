@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -124,23 +123,9 @@ func (b *build) keepOutput(outcome atc.Outcome) {
 	}
 }
 
-// findOutput finds the .om in the build's folder: its name gains the system and the
-// processor when the model carries code for the host.
+// findOutput finds the .om in the build's folder; "" when there is none.
 func (b *build) findOutput(name string) string {
-	if _, err := os.Stat(filepath.Join(b.folder, name+".om")); err == nil {
-		return filepath.Join(b.folder, name+".om")
-	}
-	entries, err := os.ReadDir(b.folder)
-	if err != nil {
-		return ""
-	}
-	for _, e := range entries {
-		suffix, isOurs := strings.CutPrefix(e.Name(), name+"_")
-		if isOurs && e.Type().IsRegular() && slices.Contains([]string{"linux_x86_64.om", "linux_aarch64.om"}, suffix) {
-			return filepath.Join(b.folder, e.Name())
-		}
-	}
-	return ""
+	return madeAt(filepath.Join(b.folder, name))
 }
 
 // logsKept is how many runs' logs stay in the cache.

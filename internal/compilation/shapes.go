@@ -24,21 +24,28 @@ type shapes struct {
 // GearInputs describes a model's inputs as gears see them: those that a caller has
 // to set. ATC takes an input with a stored value for a constant.
 func GearInputs(m *onnx.Model) (inputs []gears.Input, err error) {
-	for _, v := range onnxpass.RealInputs(m) {
-		if v.Initializer() != nil {
-			continue
-		}
+	for _, v := range fedInputs(m) {
 		if !v.Type.IsTensor() || v.Type.Shape == nil {
 			return nil, fault.New(fault.Input, "the input %s is %s: a compiled model takes tensors of known rank only", v.Name(), v.Type).
 				With("give its shape with --input-shape %s:…", v.Name())
 		}
-		in := gears.Input{Name: v.Name()}
-		for _, d := range v.Type.Shape.Dims {
-			in.Dims = append(in.Dims, gears.Dim{Size: d.Value, Open: !d.Known, Name: d.Param})
-		}
-		inputs = append(inputs, in)
+		inputs = append(inputs, gearInput(v))
 	}
 	return inputs, nil
+}
+
+// fedInputs are the inputs that a caller has to set.
+func fedInputs(m *onnx.Model) []*onnx.Value {
+	return slices.DeleteFunc(onnxpass.RealInputs(m), func(v *onnx.Value) bool { return v.Initializer() != nil })
+}
+
+// gearInput describes an input of known rank.
+func gearInput(v *onnx.Value) gears.Input {
+	in := gears.Input{Name: v.Name()}
+	for _, d := range v.Type.Shape.Dims {
+		in.Dims = append(in.Dims, gears.Dim{Size: d.Value, Open: !d.Known, Name: d.Param})
+	}
+	return in
 }
 
 // chooseShapes decides how the build is sized, of a model whose sizes are set.
@@ -150,17 +157,22 @@ func (b *build) fitGears() error {
 	list := b.job.Gears
 	plan, err := gears.Fit(b.shapes.inputs, list)
 	if err != nil {
-		f := fault.New(fault.Usage, "--gears %s: %w", list, err)
+		f := fault.New(b.job.wishes.family("gears"), "%s %s: %w", b.job.wishes.name("gears"), list, err)
 		if b.sizesAreSet() && len(openDims(b.shapes.inputs)) == 0 {
 			f = f.With("--batch, --dim and --input-shape fix the dims that gears would set; leave them out, or --gears")
 		}
 		return f
 	}
-	if most := b.chip.Shared().Gears(); len(plan.Gears) > most {
-		return fault.New(fault.Usage, "--gears: %d gears, %s takes at most %d", len(plan.Gears), b.chip.Name, most).
+	family := b.chip.Shared()
+	most := family.Gears()
+	if family.Name == "" { // only CANN knows the chip
+		most = soc.QueryGears
+	}
+	if len(plan.Gears) > most {
+		return fault.New(b.job.wishes.family("gears"), "%s: %d gears, %s takes at most %d", b.job.wishes.name("gears"), len(plan.Gears), b.chip.Name, most).
 			With("leave out those that are seldom used")
 	}
-	if b.chip.Shared().DocumentedGears > soc.QueryGears && len(plan.Gears) == soc.QueryGears {
+	if family.DocumentedGears > soc.QueryGears && len(plan.Gears) == soc.QueryGears {
 		b.note(fmt.Sprintf("the runtime can tell of %d gears at most", soc.QueryGears))
 	}
 	b.shapes.kind, b.shapes.plan, b.shapes.flag = GearsKind, &plan, gearFlag(b.shapes.inputs, plan)

@@ -6,9 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/cannemu"
 	"github.com/npuctl/npuctl/internal/onnxruntime"
 )
@@ -53,39 +53,44 @@ func (m machine) runtimeRemedy() string {
 	return onnxruntime.Remedy
 }
 
-// cannRoots lists where the CANN toolkit may be: where the environment says, then
-// where releases from 8.5 on install it, then those before.
-func (m machine) cannRoots() []string {
-	roots := []string{m.getenv("ASCEND_HOME_PATH"), m.getenv("ASCEND_TOOLKIT_HOME")}
-	parents := []string{m.at("usr/local/Ascend")}
-	if m.home != "" {
-		parents = append(parents, filepath.Join(m.home, "Ascend"))
+// toolkit is what `npuctl compile` would take, found as it finds it; looked says where
+// there is none.
+func (m machine) toolkit() (kit atc.Toolkit, looked []atc.Place, err error) {
+	root := strings.TrimSuffix(m.root, string(filepath.Separator))
+	kit, err = atc.Finder{Getenv: m.getenv, Which: m.which, Home: m.home, Prefix: root}.Find()
+	var missing *atc.NotFoundError
+	if errors.As(err, &missing) {
+		looked = missing.Looked
 	}
-	for _, parent := range parents {
-		for _, below := range []string{"cann", "ascend-toolkit/latest", "latest", "nnrt/latest"} {
-			roots = append(roots, filepath.Join(parent, below))
-		}
-	}
-	return slices.DeleteFunc(roots, func(s string) bool { return s == "" })
+	return kit, looked, err
 }
 
 func (m machine) cann() Component {
 	c := Component{Name: "CANN toolkit", NeededFor: "compiling for Ascend and running on it"}
-	for _, root := range m.cannRoots() {
-		info, err := os.Stat(root)
-		if err != nil || !info.IsDir() {
-			c.Looked = append(c.Looked, root+": nothing there")
-			continue
+	kit, looked, err := m.toolkit()
+	if err != nil {
+		return withoutCompiler(c, looked)
+	}
+	c.Found, c.Path, c.Version = true, kit.Root, kit.Version
+	switch {
+	case kit.Emulated:
+		c.Name, c.Version, c.Emulated = "CANN", "emulated", true
+		c.Detail = fmt.Sprintf("emulated at %s by npuctl %s: what it makes runs on no NPU", kit.Root, kit.Version)
+	case !kit.IsNamed():
+		c.Detail, c.Remedy = "its environment is not set", "source "+filepath.Join(kit.Root, "set_env.sh")
+	}
+	return c
+}
+
+// withoutCompiler is the row of a machine without an ATC: it may have CANN's runtime.
+func withoutCompiler(c Component, looked []atc.Place) Component {
+	for _, place := range looked {
+		if place.IsToolkit {
+			c.Found, c.Path, c.Version, c.Looked = true, place.Path, atc.ToolkitVersion(place.Path), nil
+			c.Detail = "it has no atc: it runs models and compiles none"
+			return c
 		}
-		c.Found, c.Path, c.Version, c.Looked = true, root, cannVersion(root), nil
-		if marker, err := cannemu.ReadMarker(root); err == nil {
-			return emulated(c, marker)
-		}
-		if home := m.getenv("ASCEND_HOME_PATH"); home == "" && m.getenv("ASCEND_TOOLKIT_HOME") == "" {
-			c.Detail = "its environment is not set"
-			c.Remedy = "source " + filepath.Join(root, "set_env.sh")
-		}
-		return c
+		c.Looked = append(c.Looked, place.String())
 	}
 	c.Remedy = "install the CANN toolkit from hiascend.com, or use a container image with it, and source its set_env.sh" + orEmulator
 	return c
@@ -93,86 +98,6 @@ func (m machine) cann() Component {
 
 // orEmulator is the other remedy of a machine without CANN.
 const orEmulator = `; or go without: eval "$(npuctl emulator env)" builds an emulator of it, with gcc`
-
-// emulated is the row of a folder that is no toolkit but npuctl's emulator of one.
-func emulated(c Component, marker *cannemu.Marker) Component {
-	c.Name, c.Version, c.Emulated = "CANN", "emulated", true
-	c.Detail = fmt.Sprintf("emulated at %s by npuctl %s: what it makes runs on no NPU", c.Path, marker.Version)
-	return c
-}
-
-// runningVersion reads a line of version.cfg, as toolkit_running_version=[7.7.0:8.1.RC1].
-func runningVersion(line string) (version string, ok bool) {
-	key, value, _ := strings.Cut(line, "=")
-	part, isRunning := strings.CutSuffix(key, "_running_version")
-	if !isRunning || !slices.Contains([]string{"toolkit", "runtime", "compiler", "opp"}, part) {
-		return "", false
-	}
-	value = strings.Trim(value, "[] ")
-	if _, release, found := strings.Cut(value, ":"); found {
-		value = release
-	}
-	return value, value != ""
-}
-
-// plainVersion reads a line of the .info files, as version=8.1.RC1.
-func plainVersion(line string) (version string, ok bool) {
-	key, value, _ := strings.Cut(line, "=")
-	if !strings.EqualFold(key, "version") {
-		return "", false
-	}
-	value = strings.Trim(strings.TrimSpace(value), `"'`)
-	return value, value != ""
-}
-
-// cannVersion reads the release of a toolkit; "" when no file says it.
-func cannVersion(root string) string {
-	for _, file := range []struct {
-		pattern string
-		read    func(line string) (string, bool)
-	}{
-		{"*-linux/ascend_toolkit_install.info", plainVersion},
-		{"version.cfg", runningVersion},
-		{"ascend_*_install.info", plainVersion},
-		{"version.info", plainVersion},
-	} {
-		matches, err := filepath.Glob(filepath.Join(escapeGlob(root), file.pattern))
-		if err != nil {
-			continue
-		}
-		for _, path := range matches {
-			if v := firstVersion(path, file.read); v != "" {
-				return v
-			}
-		}
-	}
-	return ""
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
-// maxInfo bounds what is read of a file that says a version.
-const maxInfo = 64 << 10
-
-// firstVersion is what the first line that read can read says; "" if there is none.
-func firstVersion(path string, read func(line string) (string, bool)) string {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxInfo {
-		return ""
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(data)) {
-		if version, ok := read(strings.TrimSpace(line)); ok {
-			return version
-		}
-	}
-	return ""
-}
 
 // program looks for a program on the path.
 func (m machine) program(c Component, name string) Component {
@@ -189,8 +114,17 @@ func (m machine) program(c Component, name string) Component {
 }
 
 func (m machine) atc() Component {
-	c := m.program(Component{Name: "atc", NeededFor: "compiling .onnx to .om", Remedy: "it comes with the CANN toolkit: source its set_env.sh" + orEmulator}, "atc")
-	if _, err := cannemu.ReadMarker(above(c.Path, "bin")); c.Found && err == nil {
+	c := Component{Name: "atc", NeededFor: "compiling .onnx to .om"}
+	kit, looked, err := m.toolkit()
+	if err != nil {
+		for _, place := range looked {
+			c.Looked = append(c.Looked, place.String())
+		}
+		c.Remedy = "it comes with the CANN toolkit: source its set_env.sh" + orEmulator
+		return c
+	}
+	c.Found, c.Path, c.Detail = true, kit.Program, "found by: "+kit.FoundBy
+	if kit.Emulated {
 		c.Emulated, c.Version, c.Detail = true, "emulated", "npuctl's emulator of it: what it makes runs on no NPU"
 	}
 	return c
@@ -230,7 +164,7 @@ func (m machine) ascendCL() Component {
 
 func (m machine) driver() Component {
 	path := m.at("usr/local/Ascend/driver/version.info")
-	c := Component{Name: "Ascend driver", NeededFor: "running on an NPU", Version: firstVersion(path, plainVersion)}
+	c := Component{Name: "Ascend driver", NeededFor: "running on an NPU", Version: atc.VersionIn(path, "version")}
 	if c.Version != "" {
 		c.Found, c.Path = true, path
 		return c

@@ -16,11 +16,14 @@ func board(t *testing.T, files map[string]string, programs ...string) machine {
 	t.Helper()
 	root := t.TempDir()
 	for name, content := range files {
-		path := filepath.Join(root, name)
+		path, mode := filepath.Join(root, name), os.FileMode(0o644)
+		if filepath.Base(name) == "atc" {
+			mode = 0o755
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,15 +54,18 @@ func TestCANN(t *testing.T) {
 		path, version string
 		wantSource    bool
 	}{
-		{name: "new layout", files: map[string]string{"usr/local/Ascend/cann/aarch64-linux/ascend_toolkit_install.info": "package_name=Ascend-cann-toolkit\nversion=8.5.0\n"},
+		{name: "new layout", files: map[string]string{"usr/local/Ascend/cann/bin/atc": "", "usr/local/Ascend/cann/aarch64-linux/ascend_toolkit_install.info": "package_name=Ascend-cann-toolkit\nversion=8.5.0\n"},
 			path: "usr/local/Ascend/cann", version: "8.5.0", wantSource: true},
-		{name: "old layout", files: map[string]string{"usr/local/Ascend/ascend-toolkit/latest/version.cfg": "# version\nruntime_running_version=[7.3.0.1.231:8.0.RC2]\n"},
+		{name: "old layout", files: map[string]string{"usr/local/Ascend/ascend-toolkit/latest/compiler/bin/atc": "", "usr/local/Ascend/ascend-toolkit/latest/version.cfg": "# version\nruntime_running_version=[7.3.0.1.231:8.0.RC2]\n"},
 			path: "usr/local/Ascend/ascend-toolkit/latest", version: "8.0.RC2", wantSource: true},
-		{name: "of a user", files: map[string]string{"home/Ascend/ascend-toolkit/latest/version.cfg": "toolkit_running_version=[8.1.RC1]\n"},
+		{name: "of a user", files: map[string]string{"home/Ascend/ascend-toolkit/latest/bin/atc": "", "home/Ascend/ascend-toolkit/latest/version.cfg": "toolkit_running_version=[8.1.RC1]\n"},
 			path: "home/Ascend/ascend-toolkit/latest", version: "8.1.RC1", wantSource: true},
-		{name: "where the environment says", files: map[string]string{"opt/cann/version.info": "Version=8.2\n", "usr/local/Ascend/cann/version.info": "Version=1\n"},
+		{name: "where the environment says", files: map[string]string{"opt/cann/bin/atc": "", "opt/cann/version.info": "Version=8.2\n", "usr/local/Ascend/cann/bin/atc": ""},
 			environment: map[string]string{"ASCEND_HOME_PATH": "opt/cann"}, path: "opt/cann", version: "8.2"},
-		{name: "without a version", files: map[string]string{"usr/local/Ascend/cann/version.cfg": "nothing here"}, path: "usr/local/Ascend/cann", wantSource: true},
+		{name: "the environment leads nowhere", files: map[string]string{"usr/local/Ascend/cann/bin/atc": "", "usr/local/Ascend/cann/version.info": "Version=1\n"},
+			environment: map[string]string{"ASCEND_HOME_PATH": "opt/cann"}, path: "usr/local/Ascend/cann", version: "1", wantSource: true},
+		{name: "without a version", files: map[string]string{"usr/local/Ascend/cann/bin/atc": "", "usr/local/Ascend/cann/version.cfg": "nothing here"}, path: "usr/local/Ascend/cann", wantSource: true},
+		{name: "the runtime alone", files: map[string]string{"usr/local/Ascend/nnrt/latest/version.cfg": "runtime_running_version=[7.3.0:8.0.0]\n"}, path: "usr/local/Ascend/nnrt/latest", version: "8.0.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := board(t, test.files)
@@ -73,13 +79,16 @@ func TestCANN(t *testing.T) {
 			if !c.Found || c.Path != m.at(test.path) || c.Version != test.version || strings.HasPrefix(c.Remedy, "source ") != test.wantSource {
 				t.Errorf("got %+v", c)
 			}
+			if compiler := m.atc(); compiler.Found != (test.name != "the runtime alone") || compiler.Found && !strings.HasPrefix(compiler.Path, c.Path) {
+				t.Errorf("atc %+v", compiler)
+			}
 		})
 	}
 }
 
 // An emulator is never taken for a toolkit, wherever it was found.
 func TestEmulator(t *testing.T) {
-	m := board(t, map[string]string{"opt/emu/npuctl-emulator.json": `{"version": "v1.2", "emulated": true}`, "opt/emu/version.info": "Version=8.5\n"})
+	m := board(t, map[string]string{"opt/emu/npuctl-emulator.json": `{"version": "v1.2", "emulated": true}`, "opt/emu/version.info": "Version=8.5\n", "opt/emu/bin/atc": ""})
 	m.getenv = func(name string) string {
 		if name == "ASCEND_HOME_PATH" {
 			return m.at("opt/emu")
@@ -136,7 +145,7 @@ func TestDriverDevicesAndPrograms(t *testing.T) {
 	if c := m.triton(); !c.Found {
 		t.Errorf("tritonserver %+v", c)
 	}
-	if c := m.atc(); c.Found || c.Remedy == "" || c.Looked[0] != "atc: not on the PATH" {
+	if c := m.atc(); c.Found || c.Remedy == "" || c.Looked[len(c.Looked)-1] != "atc (PATH): not there" {
 		t.Errorf("atc %+v", c)
 	}
 }

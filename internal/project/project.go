@@ -40,6 +40,26 @@ type Project struct {
 
 	// Path is the file it was read from.
 	Path string `yaml:"-"`
+
+	root *yaml.Node // of the file, for places in messages
+}
+
+// Place says where in the file a value stands, named by its sections, as in
+// Place("compile", "precision"): npuctl.yaml:4:14. Of what the file does not have it is
+// the nearest section's place, at worst the file's name.
+func (p *Project) Place(names ...string) string {
+	at := p.root
+	for _, name := range names {
+		next := valueOf(at, name)
+		if next == nil {
+			break
+		}
+		at = next
+	}
+	if at == nil || at == p.root {
+		return p.Path
+	}
+	return fmt.Sprintf("%s:%d:%d", p.Path, at.Line, at.Column)
 }
 
 // Model is the section model; a text alone is its path.
@@ -145,10 +165,11 @@ func Parse(data []byte, path string) (*Project, error) {
 	default:
 		return nil, d.refuse(&more, "a second document begins here, and one is all that is read").With("take away the line --- before it")
 	}
-	if err := d.decode(document.Content[0], p); err != nil {
+	p.root = document.Content[0]
+	if err := d.decode(p.root, p); err != nil {
 		return nil, err
 	}
-	return p, p.check(&d, document.Content[0])
+	return p, p.check(&d, p.root)
 }
 
 func notYAML(path string, err error) error {

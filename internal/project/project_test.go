@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/fault"
@@ -48,7 +49,7 @@ func TestParse(t *testing.T) {
 		Serve:   Serve{Name: "net", MaxBatchSize: 8, Devices: []int64{0, 1}, MaxQueueDelay: 2 * time.Millisecond},
 		Bench:   Bench{Concurrency: 8, Duration: 30 * time.Second},
 	}
-	if diff := cmp.Diff(want, p); diff != "" {
+	if diff := cmp.Diff(want, p, cmpopts.IgnoreUnexported(Project{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got, want := p.ModelPath(), filepath.FromSlash("some/net/model.onnx"); got != want {
@@ -74,7 +75,7 @@ func TestParseShortForms(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if diff := cmp.Diff(want, *p); diff != "" {
+		if diff := cmp.Diff(want, *p, cmpopts.IgnoreUnexported(Project{})); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", text, diff)
 		}
 	}
@@ -182,7 +183,7 @@ func TestTemplate(t *testing.T) {
 		if f.SoC != "" {
 			want.SoC = []string{f.SoC}
 		}
-		if diff := cmp.Diff(want, p); diff != "" {
+		if diff := cmp.Diff(want, p, cmpopts.IgnoreUnexported(Project{})); diff != "" {
 			t.Errorf("%s: -want +got:\n%s\n%s", name, diff, text)
 		}
 	}
@@ -217,4 +218,23 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q: %v", data, err)
 		}
 	})
+}
+
+// Every value has its place, and what is not there that of what is around it.
+func TestPlace(t *testing.T) {
+	p, err := Parse([]byte("model: {path: a.onnx, dims: {h: 8}}\ncompile:\n  precision: fp16\ngears:\n  - 1\n  - 2\n"), "npuctl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, names := range map[string][]string{
+		"npuctl.yaml:1:15": {"model", "path"}, "npuctl.yaml:1:33": {"model", "dims", "h"}, "npuctl.yaml:3:14": {"compile", "precision"},
+		"npuctl.yaml:5:3": {"gears"}, "npuctl.yaml:3:3": {"compile", "jobs"}, "npuctl.yaml": {"bench", "rate"},
+	} {
+		if got := p.Place(names...); got != want {
+			t.Errorf("%v: %s, want %s", names, got, want)
+		}
+	}
+	if got := (&Project{}).Place("gears"); got != "" {
+		t.Errorf("no file has the place %s", got)
+	}
 }

@@ -221,14 +221,17 @@ func gearMemory(a *analysis, s *omwriter.Signature) (size int64) {
 		return 0
 	}
 	for _, p := range slices.Concat(s.Inputs, s.Outputs) {
-		size += 2 * (int64(p.Bytes) + 511) / 512 * 512
+		size += 2 * inBlocks(p.Bytes)
 	}
 	return size
 }
+
+// inBlocks rounds a size up to the 512 bytes in which GE allocates.
+func inBlocks(bytes uint64) int64 { return (int64(bytes) + 511) / 512 * 512 }
 
 func aligned(t *onnx.Type) int64 {
 	if !t.IsTensor() {
 		return 0
 	}
-	return (int64(bytesOf(t.Elem, dimsOf(t))) + 511) / 512 * 512
+	return inBlocks(bytesOf(t.Elem, dimsOf(t)))
 }

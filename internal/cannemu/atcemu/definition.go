@@ -1,6 +1,7 @@
 package atcemu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -146,12 +147,14 @@ func (d *definition) data(i int) omwriter.Op {
 	return op
 }
 
+// layoutName is what GE calls a format of AscendCL's numbering.
+func layoutName(format int32) string {
+	return cmp.Or(map[int32]string{formatNCHW: "NCHW", formatNCDHW: "NCDHW", formatNC1HWC0: "NC1HWC0"}[format], "ND")
+}
+
 // descOf describes a port as a tensor of MODEL_DEF.
 func descOf(p omwriter.Port) omwriter.TensorDesc {
-	layout := map[int32]string{formatNCHW: "NCHW", formatNCDHW: "NCDHW", formatNC1HWC0: "NC1HWC0"}[p.Format]
-	if layout == "" {
-		layout = "ND"
-	}
+	layout := layoutName(p.Format)
 	t, _ := datatype.FromACL(p.DataType)
 	return omwriter.TensorDesc{DataType: datatype.GE(t), Dims: p.Dims, Layout: layout, Size: int64(p.Bytes), Attributes: []omwriter.Attribute{
 		{Name: "origin_shape", Value: omwriter.Ints(p.Dims)},

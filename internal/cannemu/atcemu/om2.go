@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/npuctl/npuctl/internal/cannemu/datatype"
 	"github.com/npuctl/npuctl/internal/cannemu/omwriter"
 )
 
@@ -15,8 +16,8 @@ type portJSON struct {
 	Index    int        `json:"index"`
 	Shape    []int64    `json:"shape"`
 	ShapeV2  []int64    `json:"shape_v2"`
-	DataType int32      `json:"data_type"`
-	Format   int32      `json:"format"`
+	DataType string     `json:"data_type"`
+	Format   string     `json:"format"`
 	Size     uint64     `json:"size"`
 	Range    [][2]int64 `json:"shape_range,omitempty"`
 }
@@ -24,9 +25,15 @@ type portJSON struct {
 func portsJSON(ports []omwriter.Port) []portJSON {
 	list := []portJSON{}
 	for i, p := range ports {
-		list = append(list, portJSON{p.Name, i, p.Dims, p.DimsV2, p.DataType, p.Format, p.Bytes, p.Ranges})
+		list = append(list, portJSON{p.Name, i, p.Dims, p.DimsV2, geTypeName(p.DataType), layoutName(p.Format), p.Bytes, p.Ranges})
 	}
 	return list
+}
+
+// geTypeName is what GE calls an element type of AscendCL's numbering.
+func geTypeName(number int32) string {
+	t, _ := datatype.FromACL(number)
+	return "DT_" + datatype.Name(t)
 }
 
 // package2 makes an OM2 package, ATC's mode 7: a ZIP archive with a manifest, the
@@ -34,7 +41,7 @@ func portsJSON(ports []omwriter.Port) []portJSON {
 func package2(r *request, s *omwriter.Signature, weights [][]byte, model []byte) ([]byte, error) {
 	meta := map[string]any{
 		"name": modelNameOf(r.output), "root_graph_name": modelNameOf(r.output), "inputs": portsJSON(s.Inputs), "outputs": portsJSON(s.Outputs),
-		"dynamic_output_shape": s.OutputShapes, "user_designate_shape_order": s.ShapeOrder, "dynamic_type": int(r.gears.Kind), "dynamic_batch_info": r.gears.Rows,
+		"dynamic_output_shape": s.OutputShapes, "user_designate_shape_order": s.ShapeOrder, "dynamic_type": dynamicType[r.gears.Kind], "dynamic_batch_info": r.gears.Rows,
 	}
 	manifest := map[string]any{"om2_version": "0", "model_num": 1, "atc_command": r.commandLine, "emulated": true}
 	var out bytes.Buffer

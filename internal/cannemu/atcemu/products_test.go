@@ -221,8 +221,13 @@ func TestModes(t *testing.T) {
 		t.Error(d)
 	}
 	run("--mode=7", "--framework=5", "--model=model.onnx", "--output=out/m", "--soc_version=Ascend910B3", "--input_shape=x:4,2")
-	if f := s.read("out/m.om2"); f.Package == nil || f.Package.Version != "0" || f.Package.Models != 1 {
-		t.Errorf("package %+v", f.Package)
+	f := s.read("out/m.om2")
+	summary, err := f.Summary()
+	if err != nil || f.Package.Version != "0" || f.Package.Models != 1 || summary.SoC != "Ascend910B3" || !summary.Emulated || len(summary.Remarks) > 0 {
+		t.Errorf("package %+v, %+v, %v", f.Package, summary, err)
+	}
+	if in, out := summary.Inputs[0], summary.Outputs[0]; in.TypeText() != "FLOAT[4,2]" || in.Name != "x" || out.Tensor != "y" || out.DType != "float32" {
+		t.Errorf("package: inputs %+v, outputs %+v", summary.Inputs, summary.Outputs)
 	}
 	if stdout := run("--help"); !strings.Contains(stdout, "--dynamic_batch_size\n") || strings.Contains(stdout, "success") {
 		t.Errorf("--help prints\n%s", stdout)

@@ -63,6 +63,8 @@ typedef int aclmdlInputAippType;
 typedef int aclAippInputFormat;
 typedef int aclopEngineType;
 typedef int aclopCompileType;
+typedef int aclTransType;
+typedef int aclComputeType;
 typedef int aclprofAicoreMetrics;
 typedef int aclprofConfigType;
 typedef int aclCANNPackageName;
@@ -158,6 +160,8 @@ enum {  // aclrtDevAttr
   ACL_DEV_ATTR_L2_CACHE_SIZE = 302,
 };
 
+enum { ACL_TRANS_N = 0, ACL_TRANS_T = 1, ACL_TRANS_NZ = 2, ACL_TRANS_NZ_T = 3 };  // aclTransType
+enum { ACL_COMPUTE_HIGH_PRECISION = 0, ACL_COMPUTE_LOW_PRECISION = 1 };           // aclComputeType
 enum { ACL_AI_CORE_NUM = 0, ACL_VECTOR_CORE_NUM = 1, ACL_L2_SIZE = 2 };          // aclDeviceInfo
 enum { ACL_RES_CUBE_CORE = 0, ACL_RES_VECTOR_CORE = 1, ACL_RES_TYPES = 2 };      // aclrtDevResLimitType
 enum { ACL_DEVICE = 0, ACL_HOST = 1 };                                           // aclrtRunMode
@@ -256,6 +260,7 @@ enum {  // aclError
   ACL_ERROR_RT_MEMORY_ALLOCATION = 207001,
   ACL_ERROR_RT_NO_STREAM_RESOURCE = 207008,
   ACL_ERROR_RT_INTERNAL_ERROR = 507000,
+  ACL_ERROR_RT_SOC_VERSION = 507008,
   ACL_ERROR_RT_LOST_HEARTBEAT = 507010,
   ACL_ERROR_RT_MODEL_EXECUTE = 507011,
   ACL_ERROR_RT_REPORT_TIMEOUT = 507012,

@@ -1,7 +1,8 @@
-// AIPP, the image preparation in front of a model. Descriptions can be made and filled; models with dynamic
-// AIPP are not emulated, and static AIPP is part of the model.
+// AIPP, the image preparation in front of a model. Static AIPP is part of the model. The settings of dynamic AIPP
+// can be made, filled and given to a model that has an input for them; such a model is not computed.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -10,6 +11,8 @@ struct aclmdlAIPP {
 };
 
 enum { AIPP_HEAD_BYTES = 64, AIPP_IMAGE_BYTES = 96 };  // what a description takes on a device
+
+static size_t settings_bytes(uint64_t batch) { return AIPP_HEAD_BYTES + batch * AIPP_IMAGE_BYTES; }
 
 ACL_API aclmdlAIPP *aclmdlCreateAIPP(uint64_t batch) {
   API_ENTRY();
@@ -36,7 +39,7 @@ ACL_API aclError aclmdlGetAippDataSize(uint64_t batch, size_t *size) {
   API_ENTRY();
   CHECK_ARGUMENT(batch > 0 && batch <= UINT32_MAX);
   CHECK_ARGUMENT(size != NULL);
-  *size = AIPP_HEAD_BYTES + batch * AIPP_IMAGE_BYTES;
+  *size = settings_bytes(batch);
   return 0;
 }
 
@@ -72,39 +75,68 @@ SETTER(aclmdlSetAIPPPixelVarReci, image, float c0, float c1, float c2, float c3,
 
 // ---- models ----
 
-static int check_input(uint32_t id, size_t input) {
+// Finds a model by its number, and says which of its inputs takes settings: SIZE_MAX for a model without.
+static int find_settings(uint32_t id, size_t input, size_t *settings) {
   pthread_mutex_lock(&emulator_lock);
   struct model *model = model_find_locked(id);
-  bool there = model != NULL && input < model->om->input_count;
+  size_t inputs = model ? model->om->input_count : 0;
+  *settings = model ? model->om->aipp_input : SIZE_MAX;
   pthread_mutex_unlock(&emulator_lock);
   if (model == NULL) return FAIL(ACL_ERROR_GE_EXEC_MODEL_ID_INVALID, "there is no model %u", id);
-  return there ? 0 : FAIL(ACL_ERROR_INVALID_PARAM, "model %u has no input %zu", id, input);
+  return input < inputs ? 0 : FAIL(ACL_ERROR_INVALID_PARAM, "model %u has no input %zu", id, input);
 }
 
-static aclError set_input(uint32_t id, const aclmdlDataset *dataset, size_t input, const aclmdlAIPP *aipp) {
+// Writes the settings into the buffer of their input, at once. No kernel reads them here, so what counts is that the
+// memory is there and large enough.
+static aclError write_settings(const aclmdlDataset *dataset, size_t input, const aclmdlAIPP *aipp) {
+  if (input >= dataset->count) return FAIL(ACL_ERROR_INVALID_PARAM, "the dataset has no buffer %zu for the settings", input);
+  const aclDataBuffer *buffer = dataset->entries[input].buffer;
+  size_t needed = settings_bytes(aipp->batch);
+  if (buffer->address == NULL) return FAIL(ACL_ERROR_GE_DYNAMIC_INPUT_ADDR_INVALID, "the input for the settings has no memory");
+  if (buffer->size < needed) {
+    return FAIL(ACL_ERROR_GE_DYNAMIC_INPUT_LENGTH_INVALID, "the settings of %llu images take %zu bytes, and the buffer has %zu",
+                (unsigned long long)aipp->batch, needed, buffer->size);
+  }
+  struct span span;
+  int code = span_device(buffer->address, needed, "the input for the settings", &span);
+  if (code != 0) return code;
+  memset(span.bytes, 0, needed);
+  span_release(&span);
+  return 0;
+}
+
+// The input is that of the settings itself, or the image that they are for.
+static aclError give_settings(uint32_t id, const aclmdlDataset *dataset, size_t input, const aclmdlAIPP *aipp, bool by_image) {
   CHECK_ARGUMENT(dataset != NULL);
   CHECK_ARGUMENT(aipp != NULL);
-  int code = check_input(id, input);
-  return code != 0 ? code : FAIL(ACL_ERROR_GE_AIPP_NOT_EXIST, "input %zu has no dynamic AIPP", input);
+  size_t settings;
+  int code = find_settings(id, input, &settings);
+  if (code != 0) return code;
+  if (settings == SIZE_MAX || (input == settings) == by_image) return FAIL(ACL_ERROR_GE_AIPP_NOT_EXIST, "input %zu has no dynamic AIPP", input);
+  return write_settings(dataset, settings, aipp);
 }
 
 ACL_API aclError aclmdlSetInputAIPP(uint32_t id, aclmdlDataset *dataset, size_t input, const aclmdlAIPP *aipp) {
   API_ENTRY();
-  return set_input(id, dataset, input, aipp);
+  return give_settings(id, dataset, input, aipp, false);
 }
 
 ACL_API aclError aclmdlSetAIPPByInputIndex(uint32_t id, aclmdlDataset *dataset, size_t input, const aclmdlAIPP *aipp) {
   API_ENTRY();
-  return set_input(id, dataset, input, aipp);
+  return give_settings(id, dataset, input, aipp, true);
 }
 
+enum { AIPP_NONE = 0, AIPP_SETTINGS = 3 };  // aclmdlInputAippType
+
+// A file does not say which image has dynamic AIPP, so only the input for the settings is told.
 ACL_API aclError aclmdlGetAippType(uint32_t id, size_t input, aclmdlInputAippType *type, size_t *attached) {
   API_ENTRY();
   CHECK_ARGUMENT(type != NULL);
   CHECK_ARGUMENT(attached != NULL);
-  int code = check_input(id, input);
+  size_t settings;
+  int code = find_settings(id, input, &settings);
   if (code != 0) return code;
-  *type = 0;
+  *type = input == settings ? AIPP_SETTINGS : AIPP_NONE;
   *attached = SIZE_MAX;
   return 0;
 }
@@ -112,6 +144,7 @@ ACL_API aclError aclmdlGetAippType(uint32_t id, size_t input, aclmdlInputAippTyp
 ACL_API aclError aclmdlGetFirstAippInfo(uint32_t id, size_t input, aclAippInfo *info) {
   API_ENTRY();
   CHECK_ARGUMENT(info != NULL);
-  int code = check_input(id, input);
+  size_t settings;
+  int code = find_settings(id, input, &settings);
   return code != 0 ? code : FAIL(ACL_ERROR_NOT_STATIC_AIPP, "the emulator does not keep the settings of static AIPP");
 }

@@ -55,70 +55,58 @@ static struct attribute *slot(aclopAttr *attributes, const char *name) {
   return added;
 }
 
-static aclError set_integers(aclopAttr *attributes, const char *name, enum attribute_kind kind, size_t number, const int64_t *values) {
-  CHECK_ARGUMENT(attributes != NULL);
-  CHECK_ARGUMENT(name != NULL);
-  CHECK_ARGUMENT(values != NULL || number == 0);
-  struct attribute *attribute = slot(attributes, name);
-  int64_t *copy = malloc((number + 1) * sizeof *copy);
-  if (attribute == NULL || copy == NULL) {
-    free(copy);
-    return FAIL(ACL_ERROR_BAD_ALLOC, "no memory for attribute %s", name);
-  }
-  if (number > 0) memcpy(copy, values, number * sizeof *copy);
-  attribute->kind = kind;
-  attribute->integers = copy;
-  attribute->number = number;
-  return 0;
-}
+static bool is_float(enum attribute_kind kind) { return kind == ATTRIBUTE_FLOAT || kind == ATTRIBUTE_FLOATS; }
 
-static aclError set_floats(aclopAttr *attributes, const char *name, enum attribute_kind kind, size_t number, const float *values) {
+// Keeps a copy of numbers: floats for the kinds of floats, 64-bit integers for the others.
+static aclError set_numbers(aclopAttr *attributes, const char *name, enum attribute_kind kind, size_t number, const void *values) {
   CHECK_ARGUMENT(attributes != NULL);
   CHECK_ARGUMENT(name != NULL);
   CHECK_ARGUMENT(values != NULL || number == 0);
-  struct attribute *attribute = slot(attributes, name);
-  float *copy = malloc((number + 1) * sizeof *copy);
-  if (attribute == NULL || copy == NULL) {
+  size_t width = is_float(kind) ? sizeof(float) : sizeof(int64_t);
+  void *copy = malloc((number + 1) * width);
+  struct attribute *attribute = copy ? slot(attributes, name) : NULL;
+  if (attribute == NULL) {
     free(copy);
     return FAIL(ACL_ERROR_BAD_ALLOC, "no memory for attribute %s", name);
   }
-  if (number > 0) memcpy(copy, values, number * sizeof *copy);
+  if (number > 0) memcpy(copy, values, number * width);
   attribute->kind = kind;
-  attribute->floats = copy;
   attribute->number = number;
+  if (is_float(kind)) attribute->floats = copy;
+  else attribute->integers = copy;
   return 0;
 }
 
 ACL_API aclError aclopSetAttrBool(aclopAttr *attributes, const char *name, uint8_t value) {
   API_ENTRY();
-  return set_integers(attributes, name, ATTRIBUTE_INTEGER, 1, &(int64_t){value != 0});
+  return set_numbers(attributes, name, ATTRIBUTE_INTEGER, 1, &(int64_t){value != 0});
 }
 
 ACL_API aclError aclopSetAttrInt(aclopAttr *attributes, const char *name, int64_t value) {
   API_ENTRY();
-  return set_integers(attributes, name, ATTRIBUTE_INTEGER, 1, &value);
+  return set_numbers(attributes, name, ATTRIBUTE_INTEGER, 1, &value);
 }
 
 ACL_API aclError aclopSetAttrDataType(aclopAttr *attributes, const char *name, aclDataType value) {
   API_ENTRY();
-  return set_integers(attributes, name, ATTRIBUTE_INTEGER, 1, &(int64_t){value});
+  return set_numbers(attributes, name, ATTRIBUTE_INTEGER, 1, &(int64_t){value});
 }
 
 ACL_API aclError aclopSetAttrFloat(aclopAttr *attributes, const char *name, float value) {
   API_ENTRY();
-  return set_floats(attributes, name, ATTRIBUTE_FLOAT, 1, &value);
+  return set_numbers(attributes, name, ATTRIBUTE_FLOAT, 1, &value);
 }
 
 ACL_API aclError aclopSetAttrListInt(aclopAttr *attributes, const char *name, int number, const int64_t *values) {
   API_ENTRY();
   CHECK_ARGUMENT(number >= 0);
-  return set_integers(attributes, name, ATTRIBUTE_INTEGERS, (size_t)number, values);
+  return set_numbers(attributes, name, ATTRIBUTE_INTEGERS, (size_t)number, values);
 }
 
 ACL_API aclError aclopSetAttrListFloat(aclopAttr *attributes, const char *name, int number, const float *values) {
   API_ENTRY();
   CHECK_ARGUMENT(number >= 0);
-  return set_floats(attributes, name, ATTRIBUTE_FLOATS, (size_t)number, values);
+  return set_numbers(attributes, name, ATTRIBUTE_FLOATS, (size_t)number, values);
 }
 
 ACL_API aclError aclopSetAttrListBool(aclopAttr *attributes, const char *name, int number, const uint8_t *values) {
@@ -127,7 +115,7 @@ ACL_API aclError aclopSetAttrListBool(aclopAttr *attributes, const char *name, i
   CHECK_ARGUMENT(values != NULL || number == 0);
   int64_t wide[4096];
   for (int i = 0; i < number; i++) wide[i] = values[i] != 0;
-  return set_integers(attributes, name, ATTRIBUTE_INTEGERS, (size_t)number, wide);
+  return set_numbers(attributes, name, ATTRIBUTE_INTEGERS, (size_t)number, wide);
 }
 
 ACL_API aclError aclopSetAttrString(aclopAttr *attributes, const char *name, const char *value) {
@@ -135,9 +123,9 @@ ACL_API aclError aclopSetAttrString(aclopAttr *attributes, const char *name, con
   CHECK_ARGUMENT(attributes != NULL);
   CHECK_ARGUMENT(name != NULL);
   CHECK_ARGUMENT(value != NULL);
-  struct attribute *attribute = slot(attributes, name);
   char *copy = strdup(value);
-  if (attribute == NULL || copy == NULL) {
+  struct attribute *attribute = copy ? slot(attributes, name) : NULL;
+  if (attribute == NULL) {
     free(copy);
     return FAIL(ACL_ERROR_BAD_ALLOC, "no memory for attribute %s", name);
   }

@@ -43,11 +43,7 @@ static struct subscription *find_locked(uint64_t thread) {
 // Ends a subscription that no stream has any more. Calls that nobody made are dropped.
 static void end_if_unused_locked(struct subscription *subscription) {
   if (subscription->streams > 0 || subscription->waiting > 0) return;
-  for (struct subscription **at = &subscriptions; *at != NULL; at = &(*at)->next) {
-    if (*at != subscription) continue;
-    *at = subscription->next;
-    break;
-  }
+  LIST_REMOVE(subscriptions, subscription);
   while (subscription->first != NULL) {
     struct call *call = subscription->first;
     subscription->first = call->next;
@@ -70,9 +66,9 @@ ACL_API aclError aclrtSubscribeReport(uint64_t thread, aclrtStream handle) {
   API_ENTRY();
   pthread_once(&once, prepare);
   struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0 && stream->subscription != NULL) code = FAIL(ACL_ERROR_REPEAT_SUBSCRIBE, "the stream reports to a thread already");
+  int code = stream_lock(handle, false, &stream);
+  if (code != 0) return code;
+  if (stream->subscription != NULL) code = FAIL(ACL_ERROR_REPEAT_SUBSCRIBE, "the stream reports to a thread already");
   struct subscription *subscription = code == 0 ? find_locked(thread) : NULL;
   if (code == 0 && subscription == NULL) {
     subscription = calloc(1, sizeof *subscription);
@@ -95,9 +91,9 @@ ACL_API aclError aclrtSubscribeReport(uint64_t thread, aclrtStream handle) {
 ACL_API aclError aclrtUnSubscribeReport(uint64_t thread, aclrtStream handle) {
   API_ENTRY();
   struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0 && (stream->subscription == NULL || stream->subscription->thread != thread)) {
+  int code = stream_lock(handle, false, &stream);
+  if (code != 0) return code;
+  if (stream->subscription == NULL || stream->subscription->thread != thread) {
     code = FAIL(ACL_ERROR_RT_THREAD_SUBSCRIBE, "the stream does not report to this thread");
   }
   if (code == 0 && stream->completed < stream->launched) misuse("a stream is unsubscribed before it is done");
@@ -127,6 +123,7 @@ ACL_API aclError aclrtProcessReport(int32_t milliseconds) {
   subscription->waiting--;
   end_if_unused_locked(subscription);
   pthread_mutex_unlock(&emulator_lock);
+  if (call == NULL && waited != ETIMEDOUT) return FAIL(ACL_ERROR_RT_REPORT_TIMEOUT, "the last stream that reported to this thread was unsubscribed");
   if (call == NULL) return FAIL(ACL_ERROR_RT_REPORT_TIMEOUT, "no stream called within %d ms", milliseconds);
   call->function(call->argument);
   count(COUNT_CALLBACK, 1);
@@ -189,39 +186,35 @@ static int run_here(struct task *task) {
   return 0;
 }
 
-static struct call_task *call_task(aclrtCallback function, void *argument, bool blocks, int (*run)(struct task *)) {
+static int launch(aclrtStream handle, aclrtCallback function, void *argument, bool blocks, int (*run)(struct task *)) {
   struct call_task *task = calloc(1, sizeof *task);
-  if (task != NULL) *task = (struct call_task){.task = {.run = run, .release = release_call}, .function = function, .argument = argument, .blocks = blocks};
-  return task;
+  if (task == NULL) return FAIL(ACL_ERROR_BAD_ALLOC, "no memory for the task");
+  *task = (struct call_task){.task = {.run = run, .release = release_call}, .function = function, .argument = argument, .blocks = blocks};
+  struct stream *stream;
+  int code = stream_lock(handle, false, &stream);
+  if (code != 0) {
+    free(task);
+    return code;
+  }
+  bool subscribed = stream->subscription != NULL;
+  if (run == run_report && !subscribed) {
+    pthread_mutex_unlock(&emulator_lock);
+    free(task);
+    return FAIL(ACL_ERROR_RT_STREAM_NO_CB_REG, "no thread has subscribed to the stream's reports");
+  }
+  if (run == run_here && subscribed) misuse("callbacks and host functions are mixed on a stream");
+  return stream_launch_unlock(stream, &task->task, false);
 }
 
 ACL_API aclError aclrtLaunchCallback(aclrtCallback function, void *argument, aclrtCallbackBlockType block, aclrtStream handle) {
   API_ENTRY();
   CHECK_ARGUMENT(function != NULL);
   CHECK_ARGUMENT(block == ACL_CALLBACK_NO_BLOCK || block == ACL_CALLBACK_BLOCK);
-  struct call_task *task = call_task(function, argument, block == ACL_CALLBACK_BLOCK, run_report);
-  if (task == NULL) return FAIL(ACL_ERROR_BAD_ALLOC, "no memory for the task");
-  struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0 && stream->subscription == NULL) code = FAIL(ACL_ERROR_RT_STREAM_NO_CB_REG, "no thread has subscribed to the stream's reports");
-  if (code == 0) return stream_launch_unlock(stream, &task->task, false);
-  pthread_mutex_unlock(&emulator_lock);
-  free(task);
-  return code;
+  return launch(handle, function, argument, block == ACL_CALLBACK_BLOCK, run_report);
 }
 
 ACL_API aclError aclrtLaunchHostFunc(aclrtStream handle, aclrtHostFunc function, void *argument) {
   API_ENTRY();
   CHECK_ARGUMENT(function != NULL);
-  struct call_task *task = call_task(function, argument, true, run_here);
-  if (task == NULL) return FAIL(ACL_ERROR_BAD_ALLOC, "no memory for the task");
-  struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0 && stream->subscription != NULL) misuse("callbacks and host functions are mixed on a stream");
-  if (code == 0) return stream_launch_unlock(stream, &task->task, false);
-  pthread_mutex_unlock(&emulator_lock);
-  free(task);
-  return code;
+  return launch(handle, function, argument, true, run_here);
 }

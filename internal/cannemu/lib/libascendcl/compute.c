@@ -133,16 +133,8 @@ static void hash_bytes(const unsigned char *bytes, size_t size, uint64_t hash[2]
   }
 }
 
-static void unlink_locked(struct compute *compute) {
-  for (struct compute **at = &opened; *at != NULL; at = &(*at)->next) {
-    if (*at != compute) continue;
-    *at = compute->next;
-    return;
-  }
-}
-
 static void end_locked(struct compute *compute) {
-  unlink_locked(compute);
+  LIST_REMOVE(opened, compute);
   if (!is_exiting()) engine->close(compute->model);  // at exit the engine may be gone already
   free(compute);
 }
@@ -173,7 +165,7 @@ static int open_locked(const void *model, size_t size, struct compute **out) {
     }
     *compute = (struct compute){.hash = {hash[0], hash[1]}, .size = size, .model = handle};
   } else {
-    unlink_locked(compute);
+    LIST_REMOVE(opened, compute);
   }
   compute->next = opened;
   opened = compute;

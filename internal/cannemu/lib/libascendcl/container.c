@@ -219,10 +219,10 @@ static const struct partition *find_partition(const struct partition *partitions
 
 // Completes what the file leaves to the reader.
 static void finish(struct om *om, const struct partition *weights) {
-  om->hidden = SIZE_MAX;
+  om->hidden = om->aipp_input = SIZE_MAX;
   for (size_t i = 0; i < om->input_count; i++) {
     if (strcmp(om->inputs[i].name, ACL_DYNAMIC_TENSOR_NAME) == 0) om->hidden = i;
-    if (strcmp(om->inputs[i].name, ACL_DYNAMIC_AIPP_NAME) == 0) om->dynamic_aipp = true;
+    if (strcmp(om->inputs[i].name, ACL_DYNAMIC_AIPP_NAME) == 0) om->aipp_input = i;
   }
   if (om->weight_size == 0 && weights != NULL) om->weight_size = (uint64_t)(weights->bytes.end - weights->bytes.at);
   if (om->work_size > 0) return;
@@ -254,6 +254,9 @@ int om_read(const void *bytes, size_t size, struct om **out) {
   uint32_t version = take_u32(&c);
   c.at = header + 76;
   uint32_t old_length = take_u32(&c);
+  // The first generation has letters where newer headers have the number of models.
+  c.at = header + 156;
+  uint32_t model_count = version == 0x10000000 ? 1 : take_u32(&c);
   c.at = header + 184;
   uint64_t length = version == 0x10000000 ? 0 : take_u64(&c);
   if (magic == 0x04034b50) return bad_file("it is a ZIP archive, as .om2 files are");
@@ -267,7 +270,7 @@ int om_read(const void *bytes, size_t size, struct om **out) {
   if (number < 0) code = bad_file("its table of partitions is damaged");
   if (code == 0) {
     om->references = 1;
-    om->dynamic_shape = version >= 0x20000000 && (header[193] == 1 || header[156] > 1);
+    om->dynamic_shape = version >= 0x20000000 && (header[193] == 1 || model_count > 1);
     code = read_partitions(om, partitions, number);
   }
   free(partitions);

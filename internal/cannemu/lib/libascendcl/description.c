@@ -40,17 +40,21 @@ ACL_API aclError aclmdlGetDesc(aclmdlDesc *desc, uint32_t id) {
   return 0;
 }
 
+static int describe_bytes(aclmdlDesc *desc, const void *bytes, size_t size) {
+  struct om *om;
+  int code = om_read(bytes, size, &om);
+  if (code != 0) return code;
+  om->model = NULL;  // the bytes may go away
+  describe(desc, om, 0);
+  return 0;
+}
+
 ACL_API aclError aclmdlGetDescFromMem(aclmdlDesc *desc, const void *bytes, size_t size) {
   API_ENTRY();
   CHECK_ARGUMENT(desc != NULL);
   CHECK_ARGUMENT(bytes != NULL);
   CHECK_ARGUMENT(size > 0);
-  struct om *om;
-  int code = om_read(bytes, size, &om);
-  if (code != 0) return code;
-  om->model = NULL;
-  describe(desc, om, 0);
-  return 0;
+  return describe_bytes(desc, bytes, size);
 }
 
 ACL_API aclError aclmdlGetDescFromFile(aclmdlDesc *desc, const char *path) {
@@ -59,14 +63,10 @@ ACL_API aclError aclmdlGetDescFromFile(aclmdlDesc *desc, const char *path) {
   CHECK_ARGUMENT(path != NULL);
   void *bytes;
   size_t size;
-  struct om *om;
   if (read_file(path, &bytes, &size) != 0) return FAIL(ACL_ERROR_GE_EXEC_MODEL_PATH_INVALID, "cannot read %s", path);
-  int code = om_read(bytes, size, &om);
+  int code = describe_bytes(desc, bytes, size);
   free(bytes);
-  if (code != 0) return code;
-  om->model = NULL;
-  describe(desc, om, 0);
-  return 0;
+  return code;
 }
 
 // ---- one side of a model ----
@@ -230,25 +230,26 @@ ACL_API const char *aclmdlGetOpAttr(aclmdlDesc *desc, const char *op, const char
 
 // ---- gears ----
 
+// Tells how many gears of a kind a model has, 0 for one without, and all their numbers when rows has room for them.
 // The queries answer for as many gears as their structures hold.
-static int check_gear_count(const struct om *om) {
-  if (om->gear_count <= ACL_MAX_BATCH_NUM) return 0;
-  return FAIL(ACL_ERROR_GE_FAILURE, "the model has %zu gears, more than the %d that can be told", om->gear_count, ACL_MAX_BATCH_NUM);
+static int list_gears(const aclmdlDesc *desc, enum gear_kind kind, size_t *number, uint64_t *rows) {
+  *number = 0;
+  const struct om *om = desc->om;
+  if (om == NULL || om->gear_kind != kind) return 0;
+  if (om->gear_count > ACL_MAX_BATCH_NUM) {
+    return FAIL(ACL_ERROR_GE_FAILURE, "the model has %zu gears, more than the %d that can be told", om->gear_count, ACL_MAX_BATCH_NUM);
+  }
+  *number = om->gear_count;
+  if (rows != NULL) memcpy(rows, om->gears, om->gear_count * om->gear_length * sizeof *rows);
+  return 0;
 }
-
-static bool has_gears(const aclmdlDesc *desc, enum gear_kind kind) { return desc->om != NULL && desc->om->gear_kind == kind; }
 
 ACL_API aclError aclmdlGetDynamicBatch(const aclmdlDesc *desc, aclmdlBatch *batch) {
   API_ENTRY();
   CHECK_ARGUMENT(desc != NULL);
   CHECK_ARGUMENT(batch != NULL);
   memset(batch, 0, sizeof *batch);
-  if (!has_gears(desc, GEAR_BATCH)) return 0;
-  int code = check_gear_count(desc->om);
-  if (code != 0) return code;
-  batch->batchCount = desc->om->gear_count;
-  memcpy(batch->batch, desc->om->gears, desc->om->gear_count * sizeof *batch->batch);
-  return 0;
+  return list_gears(desc, GEAR_BATCH, &batch->batchCount, batch->batch);
 }
 
 ACL_API aclError aclmdlGetDynamicHW(const aclmdlDesc *desc, size_t index, aclmdlHW *image) {
@@ -257,12 +258,7 @@ ACL_API aclError aclmdlGetDynamicHW(const aclmdlDesc *desc, size_t index, aclmdl
   CHECK_ARGUMENT(image != NULL);
   (void)index;  // -1 is asked for, and nothing looks at it
   memset(image, 0, sizeof *image);
-  if (!has_gears(desc, GEAR_IMAGE)) return 0;
-  int code = check_gear_count(desc->om);
-  if (code != 0) return code;
-  image->hwCount = desc->om->gear_count;
-  memcpy(image->hw, desc->om->gears, desc->om->gear_count * sizeof *image->hw);
-  return 0;
+  return list_gears(desc, GEAR_IMAGE, &image->hwCount, image->hw[0]);
 }
 
 ACL_API aclError aclmdlGetInputDynamicGearCount(const aclmdlDesc *desc, size_t index, size_t *number) {
@@ -270,11 +266,7 @@ ACL_API aclError aclmdlGetInputDynamicGearCount(const aclmdlDesc *desc, size_t i
   CHECK_ARGUMENT(desc != NULL);
   CHECK_ARGUMENT(number != NULL);
   CHECK_ARGUMENT(index == SIZE_MAX);
-  *number = 0;
-  if (!has_gears(desc, GEAR_DIMS)) return 0;
-  int code = check_gear_count(desc->om);
-  if (code == 0) *number = desc->om->gear_count;
-  return code;
+  return list_gears(desc, GEAR_DIMS, number, NULL);
 }
 
 ACL_API aclError aclmdlGetInputDynamicDims(const aclmdlDesc *desc, size_t index, aclmdlIODims *dims, size_t number) {
@@ -282,14 +274,14 @@ ACL_API aclError aclmdlGetInputDynamicDims(const aclmdlDesc *desc, size_t index,
   CHECK_ARGUMENT(desc != NULL);
   CHECK_ARGUMENT(dims != NULL);
   CHECK_ARGUMENT(index == SIZE_MAX);
-  if (!has_gears(desc, GEAR_DIMS)) return 0;
   const struct om *om = desc->om;
-  int code = check_gear_count(om);
-  if (code != 0) return code;
-  if (number < om->gear_count) return FAIL(ACL_ERROR_INVALID_PARAM, "the model has %zu gears, and there is room for %zu", om->gear_count, number);
+  size_t gears;
+  int code = list_gears(desc, GEAR_DIMS, &gears, NULL);
+  if (code != 0 || gears == 0) return code;
+  if (number < gears) return FAIL(ACL_ERROR_INVALID_PARAM, "the model has %zu gears, and there is room for %zu", gears, number);
   size_t order[ACL_MAX_DIM_CNT];
   size_t inputs = om_ordered_inputs(om, order, COUNT(order));
-  for (size_t gear = 0; gear < om->gear_count; gear++) {
+  for (size_t gear = 0; gear < gears; gear++) {
     aclmdlIODims *row = &dims[gear];
     memset(row, 0, sizeof *row);
     for (size_t k = 0; k < inputs; k++) {

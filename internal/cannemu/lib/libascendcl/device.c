@@ -49,6 +49,15 @@ ACL_API const char *aclrtGetSocName(void) {
   return device_count() > 0 ? soc_name() : NULL;
 }
 
+ACL_API aclError aclrtCheckArchCompatibility(const char *compiled_for, int32_t *compatible) {
+  API_ENTRY();
+  CHECK_ARGUMENT(compatible != NULL);
+  *compatible = 0;
+  if (compiled_for == NULL || *compiled_for == 0) return FAIL(ACL_ERROR_RT_PARAM_INVALID, "needs the name of a chip");
+  *compatible = runs_code_of(soc_name(), compiled_for);
+  return 0;
+}
+
 ACL_API aclError aclrtGetRunMode(aclrtRunMode *mode) {
   API_ENTRY();
   CHECK_ARGUMENT(mode != NULL);
@@ -217,20 +226,12 @@ ACL_API aclError aclrtResetDeviceResLimit(int32_t id) {
   return 0;
 }
 
-// Finds the stream with the lock taken; on success the lock stays with the caller.
-static int lock_stream(aclrtStream handle, struct stream **stream) {
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, stream);
-  if (code != 0) pthread_mutex_unlock(&emulator_lock);
-  return code;
-}
-
 ACL_API aclError aclrtSetStreamResLimit(aclrtStream handle, aclrtDevResLimitType type, uint32_t value) {
   API_ENTRY();
   struct stream *stream;
   if (value == 0) return FAIL(ACL_ERROR_RT_PARAM_INVALID, "a limit of 0 cores leaves nothing to compute with");
   int code = check_limit(type, value);
-  if (code != 0 || (code = lock_stream(handle, &stream)) != 0) return code;
+  if (code != 0 || (code = stream_lock(handle, false, &stream)) != 0) return code;
   stream->limits[type] = value;
   pthread_mutex_unlock(&emulator_lock);
   return 0;
@@ -241,7 +242,7 @@ ACL_API aclError aclrtGetStreamResLimit(aclrtStream handle, aclrtDevResLimitType
   CHECK_ARGUMENT(value != NULL);
   struct stream *stream;
   int code = check_limit(type, 0);
-  if (code != 0 || (code = lock_stream(handle, &stream)) != 0) return code;
+  if (code != 0 || (code = stream_lock(handle, false, &stream)) != 0) return code;
   *value = stream->limits[type] ? stream->limits[type] : device_limit_locked(stream->context->device, type);
   pthread_mutex_unlock(&emulator_lock);
   return 0;
@@ -250,7 +251,7 @@ ACL_API aclError aclrtGetStreamResLimit(aclrtStream handle, aclrtDevResLimitType
 ACL_API aclError aclrtResetStreamResLimit(aclrtStream handle) {
   API_ENTRY();
   struct stream *stream;
-  int code = lock_stream(handle, &stream);
+  int code = stream_lock(handle, false, &stream);
   if (code != 0) return code;
   memset(stream->limits, 0, sizeof stream->limits);
   pthread_mutex_unlock(&emulator_lock);
@@ -260,7 +261,7 @@ ACL_API aclError aclrtResetStreamResLimit(aclrtStream handle) {
 ACL_API aclError aclrtUseStreamResInCurrentThread(aclrtStream handle) {
   API_ENTRY();
   struct stream *stream;
-  int code = lock_stream(handle, &stream);
+  int code = stream_lock(handle, false, &stream);
   if (code != 0) return code;
   this_thread()->limits_stream = stream;
   pthread_mutex_unlock(&emulator_lock);

@@ -7,7 +7,7 @@
 
 struct event {
   struct event *next;        // of all
-  struct context *context;
+  uint64_t context_serial;     // of the context it was made in, which may be gone
   uint32_t flags;
   uint64_t recorded, reached;  // how often it was put into a stream, and which of these was reached
   int stream_id;               // of the last record
@@ -92,7 +92,7 @@ static aclError create_event(aclrtEvent *out, uint32_t flags) {
   pthread_mutex_lock(&emulator_lock);
   int code = current_context_locked(&context);
   if (code == 0) {
-    *event = (struct event){.next = events, .context = context, .flags = flags};
+    *event = (struct event){.next = events, .context_serial = context->serial, .flags = flags};
     events = event;
     handle_add_locked(HANDLE_EVENT, event);
     *out = event;
@@ -128,11 +128,7 @@ ACL_API aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flags) {
 
 static void destroy_locked(struct event *event) {
   handle_remove_locked(event);
-  for (struct event **at = &events; *at != NULL; at = &(*at)->next) {
-    if (*at != event) continue;
-    *at = event->next;
-    break;
-  }
+  LIST_REMOVE(events, event);
   event->destroyed = true;
   event->uses++;
   unuse_locked(event);
@@ -165,7 +161,7 @@ static aclError put_into_stream(aclrtEvent handle, aclrtStream stream_handle, in
   pthread_mutex_lock(&emulator_lock);
   int code = find_locked(handle, &event);
   if (code == 0) code = stream_find_locked(stream_handle, false, &stream);
-  if (code == 0 && run == run_record && event->context != stream->context) {
+  if (code == 0 && run == run_record && event->context_serial != stream->context->serial) {
     code = FAIL(ACL_ERROR_RT_STREAM_CONTEXT, "the event belongs to another context than the stream");
   }
   bool nothing_to_wait_for = code == 0 && run == run_wait && event->recorded == event->reached;

@@ -78,7 +78,7 @@ static int input_shape(const struct om *om, size_t index, size_t gear, const acl
 
 static int read_input(const struct om *om, size_t index, size_t gear, const struct dataset_entry *entry, struct operand *input) {
   input->tensor = &om->inputs[index];
-  if (index == om->hidden || strcmp(input->tensor->name, ACL_DYNAMIC_AIPP_NAME) == 0) return 0;
+  if (index == om->hidden) return 0;
   int code = input_shape(om, index, gear, entry->desc, input);
   if (code != 0) return code;
   uint64_t needed = shape_bytes(input->tensor->type, input->rank, input->dims);
@@ -231,8 +231,8 @@ static int claim(uint32_t id, const void *where, struct model **out) {
   pthread_mutex_lock(&emulator_lock);
   int code = model_for_call_locked(id, out);
   struct model *model = *out;
+  if (code == 0 && model->om->aipp_input != SIZE_MAX) code = FAIL(ACL_ERROR_FEATURE_UNSUPPORTED, "the emulator does not compute dynamic AIPP");
   if (code == 0 && model->compute == NULL) code = FAIL(ACL_ERROR_GE_FAILURE, "the emulator can only run .om files that the emulator's atc wrote");
-  if (code == 0 && model->om->dynamic_aipp) code = FAIL(ACL_ERROR_FEATURE_UNSUPPORTED, "dynamic AIPP is not emulated");
   if (code == 0 && model->in_flight > 0 && model->in_flight_on != where) {
     // Programs get away with it now and then, so only a strict emulator refuses. Results do not mix here.
     misuse("model %u is executed while another stream or thread executes it", id);

@@ -14,6 +14,14 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+// Takes an item out of a list that is linked by `next`; nothing happens when it is not in it.
+#define LIST_REMOVE(list, item)                                         \
+  do {                                                                  \
+    __typeof__(list) *at_ = &(list);                                    \
+    while (*at_ != NULL && *at_ != (item)) at_ = &(*at_)->next;         \
+    if (*at_ != NULL) *at_ = (*at_)->next;                              \
+  } while (0)
+
 // ---- errors.c: texts of errors, and what each thread remembers ----
 
 struct context;
@@ -104,6 +112,7 @@ int json_strings(const char *value, size_t size, char out[][512], int limit);
 
 struct chip {
   const char *name;     // a prefix of the SoC name
+  const char *arch;     // the architecture of its cores, which says what code it runs
   unsigned cube_cores;  // AI cores where cube and vector cores are one
   unsigned vector_cores;
   unsigned ai_cpus;
@@ -115,6 +124,10 @@ struct chip {
 
 const char *soc_name(void);
 const struct chip *emulated_chip(void);
+// What NPUCTL_EMULATOR_SOC says; NULL when nobody chose a chip.
+const char *chosen_soc(void);
+// Whether chips of the one name run what was compiled for the other: their cores have the same architecture.
+bool runs_code_of(const char *soc, const char *compiled_for);
 
 // ---- handles.c ----
 
@@ -251,6 +264,8 @@ struct stream {
 
 // Finds the stream that a call means. NULL means the default stream of the current context. With the lock.
 int stream_find_locked(aclrtStream handle, bool of_any_context, struct stream **out);
+// The same for a call that does not hold the lock yet: on success, the lock stays with it.
+int stream_lock(aclrtStream handle, bool of_any_context, struct stream **out);
 // Adds a task to its stream, or releases it and returns the error. When wait is set, it returns after the
 // task has run, with the task's own error.
 int stream_launch(aclrtStream handle, struct task *task, bool wait);
@@ -304,7 +319,7 @@ struct om {
   size_t input_count, output_count;
   struct om_tensor *inputs, *outputs;
   size_t hidden;                 // index of the gear input, or SIZE_MAX
-  bool dynamic_aipp;
+  size_t aipp_input;             // index of the input for the settings of dynamic AIPP, or SIZE_MAX
   enum gear_kind gear_kind;
   size_t gear_count, gear_length;
   uint64_t *gears;               // gear_count rows of gear_length values
@@ -363,6 +378,7 @@ struct aclmdlDataset {
   uint32_t gear_model;       // whose list
 };
 
+ACL_API float aclFloat16ToFloat(aclFloat16 half);
 aclTensorDesc *tensor_desc_copy(const aclTensorDesc *desc);
 void free_tensor_desc(aclTensorDesc *desc);
 

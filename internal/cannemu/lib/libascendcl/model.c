@@ -39,20 +39,28 @@ struct request {
 
 static const char *const memory_names[2] = {"work memory", "weight memory"};
 
-// The part of a SoC name that says what code it runs: without the digits at its end.
-static size_t family_length(const char *soc) {
-  size_t length = strlen(soc);
-  while (length > 0 && strchr("0123456789-", soc[length - 1])) length--;
-  return length;
+// A card runs code for cores of its own architecture alone. Where nobody chose a chip, the emulated device takes
+// a model for any: its default is no wish of anybody. But then all models on it must be for the same architecture,
+// as on every card. Files that do not say what they are for pass, here as there.
+static int check_soc_locked(const struct om *om, const struct device *device) {
+  if (om->soc[0] == 0) return 0;
+  const char *chosen = chosen_soc();
+  if (chosen != NULL && !runs_code_of(chosen, om->soc)) {
+    return FAIL(ACL_ERROR_RT_SOC_VERSION, "the model was compiled for %s, and NPUCTL_EMULATOR_SOC says that this is %s", om->soc, chosen);
+  }
+  for (const struct model *other = models; chosen == NULL && other != NULL; other = other->next) {
+    if (other->device != device || other->om->soc[0] == 0 || runs_code_of(other->om->soc, om->soc)) continue;
+    return FAIL(ACL_ERROR_RT_SOC_VERSION, "the model was compiled for %s, and model %u on device %d for %s: no chip runs both", om->soc, other->id,
+                device->id, other->om->soc);
+  }
+  return 0;
 }
 
-// Compared only when somebody said what the emulated chip is: its default is no wish of anybody.
-static int check_soc(const struct om *om) {
-  const char *chosen = getenv("NPUCTL_EMULATOR_SOC");
-  if (chosen == NULL || *chosen == 0 || om->soc[0] == 0) return 0;
-  size_t length = family_length(om->soc);
-  if (length == family_length(chosen) && strncmp(om->soc, chosen, length) == 0) return 0;
-  return FAIL(507008, "the model was compiled for %s, and NPUCTL_EMULATOR_SOC says that this is %s", om->soc, chosen);
+static int check_soc(const struct om *om, const struct device *device) {
+  pthread_mutex_lock(&emulator_lock);
+  int code = check_soc_locked(om, device);
+  pthread_mutex_unlock(&emulator_lock);
+  return code;
 }
 
 static int take_memory(struct model *model, const struct request *request, int which, uint64_t wanted) {
@@ -80,7 +88,7 @@ static void free_model(struct model *model) {
 static int fill_model(struct model *model, const struct request *request, const void *bytes, size_t size) {
   int code = injected_fault(AT_LOAD);
   if (code == 0) code = om_read(bytes, size, &model->om);
-  if (code == 0) code = check_soc(model->om);
+  if (code == 0) code = check_soc(model->om, model->device);  // before it takes anything
   if (code == 0) code = take_memory(model, request, 0, model->om->dynamic_shape ? 0 : model->om->work_size);
   if (code == 0) code = take_memory(model, request, 1, model->om->dynamic_shape ? 0 : model->om->weight_size);
   if (code == 0 && model->om->model != NULL) code = compute_open(model->om->model, model->om->model_size, &model->compute);
@@ -93,6 +101,7 @@ static int publish(struct model *model) {
   pthread_mutex_lock(&emulator_lock);
   int code = current_context_locked(&context);
   unsigned streams = model->om->dynamic_shape ? 0 : model->om->streams;
+  if (code == 0) code = check_soc_locked(model->om, model->device);  // another thread may have loaded one meanwhile
   if (code == 0 && context->device->streams + streams > emulated_chip()->streams) {
     code = FAIL(ACL_ERROR_RT_NO_STREAM_RESOURCE, "the model takes %u streams, and device %d has %u left", streams, context->device->id,
                 emulated_chip()->streams - context->device->streams);
@@ -202,11 +211,7 @@ ACL_API aclError aclmdlQuerySizeFromMem(const void *bytes, size_t size, size_t *
 // ---- unloading ----
 
 static void unlink_locked(struct model *model) {
-  for (struct model **at = &models; *at != NULL; at = &(*at)->next) {
-    if (*at != model) continue;
-    *at = model->next;
-    break;
-  }
+  LIST_REMOVE(models, model);
   model->device->streams -= model->streams;
   count(LIVE_MODEL, -1);
 }

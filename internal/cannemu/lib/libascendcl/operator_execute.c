@@ -97,18 +97,32 @@ static int open_model(const struct operator_row *row, struct operator_task *op, 
   return code;
 }
 
-// The numbers that ONNX has as attributes lie in host memory, as single floats.
-static int read_scalars(const struct operator_row *row, int inputs, const aclDataBuffer *const *buffers, float *scalars) {
-  for (int i = 0; i < (int)COUNT(row->scalars) && row->scalars[i] != NULL; i++) {
-    const aclDataBuffer *buffer = row->first_scalar + i < inputs ? buffers[row->first_scalar + i] : NULL;
-    if (buffer == NULL || buffer->address == NULL || buffer->size != sizeof(float)) return FAIL(ACL_ERROR_INVALID_PARAM, "%s needs %s as a float", row->type, row->scalars[i]);
-    struct span span;
-    int code = (is_device_address(buffer->address) ? span_device : span_host)(buffer->address, sizeof(float), row->scalars[i], &span);
-    if (code != 0) return code;
-    memcpy(&scalars[i], span.bytes, sizeof(float));
-    span_release(&span);
-  }
+// Reads one number, a float of 32 or 16 bits, in host or device memory.
+static int read_scalar(const char *name, const aclTensorDesc *desc, const aclDataBuffer *buffer, float *scalar) {
+  bool is_half = desc != NULL && desc->type == ACL_FLOAT16;
+  size_t size = is_half ? sizeof(aclFloat16) : sizeof(float);
+  bool known = is_half || (desc != NULL && desc->type == ACL_FLOAT);
+  if (!known || buffer == NULL || buffer->address == NULL || buffer->size < size) return FAIL(ACL_ERROR_INVALID_PARAM, "needs %s as a float", name);
+  struct span span;
+  int code = (is_device_address(buffer->address) ? span_device : span_host)(buffer->address, size, name, &span);
+  if (code != 0) return code;
+  aclFloat16 half;
+  if (is_half) memcpy(&half, span.bytes, size);
+  else memcpy(scalar, span.bytes, size);
+  if (is_half) *scalar = aclFloat16ToFloat(half);
+  span_release(&span);
   return 0;
+}
+
+// The numbers that ONNX has as attributes come as inputs behind the others.
+static int read_scalars(const struct operator_row *row, int inputs, const aclTensorDesc *const *descs, const aclDataBuffer *const *buffers, float *scalars) {
+  int code = 0;
+  for (int i = 0; i < (int)COUNT(row->scalars) && row->scalars[i] != NULL && code == 0; i++) {
+    int at = row->first_scalar + i;
+    code = at < inputs ? read_scalar(row->scalars[i], descs[at], buffers[at], &scalars[i])
+                       : FAIL(ACL_ERROR_INVALID_PARAM, "%s needs %s", row->type, row->scalars[i]);
+  }
+  return code;
 }
 
 int npuctl_emulator_execute_operator(const char *type, int inputs, const aclTensorDesc *const *input_descs, const aclDataBuffer *const *input_buffers,
@@ -121,7 +135,7 @@ int npuctl_emulator_execute_operator(const char *type, int inputs, const aclTens
   const struct operator_row *row = operator_find(type);
   if (row == NULL || outputs < row->outputs) return FAIL(ACL_ERROR_OP_NOT_FOUND, "the emulator does not compute the operator %s by itself", type);
   float scalars[2] = {0};
-  int code = read_scalars(row, inputs, input_buffers, scalars);
+  int code = read_scalars(row, inputs, input_descs, input_buffers, scalars);
   if (code != 0) return code;
   struct operator_task *op = calloc(1, sizeof *op);
   if (op == NULL) return FAIL(ACL_ERROR_BAD_ALLOC, "no memory for the task");

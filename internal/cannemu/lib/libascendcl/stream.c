@@ -110,11 +110,7 @@ static void drop_queue_locked(struct stream *stream) {
 
 void stream_close_locked(struct stream *stream, bool drop) {
   handle_remove_locked(stream);
-  for (struct stream **at = &stream->context->streams; *at != NULL; at = &(*at)->next) {
-    if (*at != stream) continue;
-    *at = stream->next;
-    break;
-  }
+  LIST_REMOVE(stream->context->streams, stream);
   stream->context->device->streams--;
   stream->stopping = true;
   if (drop) {
@@ -154,6 +150,13 @@ int stream_find_locked(aclrtStream handle, bool of_any_context, struct stream **
   }
   *out = stream;
   return 0;
+}
+
+int stream_lock(aclrtStream handle, bool of_any_context, struct stream **out) {
+  pthread_mutex_lock(&emulator_lock);
+  int code = stream_find_locked(handle, of_any_context, out);
+  if (code != 0) pthread_mutex_unlock(&emulator_lock);
+  return code;
 }
 
 // ---- launching ----
@@ -196,10 +199,8 @@ int stream_launch_unlock(struct stream *stream, struct task *task, bool wait) {
 
 int stream_launch(aclrtStream handle, struct task *task, bool wait) {
   struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
+  int code = stream_lock(handle, false, &stream);
   if (code == 0) return stream_launch_unlock(stream, task, wait);
-  pthread_mutex_unlock(&emulator_lock);
   task->release(task);
   return code;
 }
@@ -260,9 +261,9 @@ ACL_API aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t prior
 static aclError destroy_stream(aclrtStream handle, bool drop) {
   CHECK_ARGUMENT(handle != NULL);
   struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0 && stream->is_default) code = FAIL(ACL_ERROR_RT_PARAM_INVALID, "a default stream lives as long as its context");
+  int code = stream_lock(handle, false, &stream);
+  if (code != 0) return code;
+  if (stream->is_default) code = FAIL(ACL_ERROR_RT_PARAM_INVALID, "a default stream lives as long as its context");
   if (code == 0 && stream->started && pthread_equal(stream->thread, pthread_self())) {
     misuse("a stream is destroyed by a function that runs in it");
     code = FAIL(ACL_ERROR_RT_PARAM_INVALID, "a stream is destroyed by a function that runs in it");
@@ -287,9 +288,9 @@ ACL_API aclError aclrtDestroyStreamForce(aclrtStream stream) {
 // A stream of another context may be waited for: the runtime changes context for the call.
 static aclError synchronize(aclrtStream handle, int milliseconds) {
   struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, true, &stream);
-  if (code == 0) code = stream_wait_locked(stream, milliseconds);
+  int code = stream_lock(handle, true, &stream);
+  if (code != 0) return code;
+  code = stream_wait_locked(stream, milliseconds);
   pthread_mutex_unlock(&emulator_lock);
   if (code == 0) code = injected_fault(AT_ANY_DEVICE_CALL);
   return code;
@@ -340,49 +341,22 @@ ACL_API aclError aclrtSynchronizeDeviceWithTimeout(int32_t milliseconds) {
   return synchronize_all(milliseconds);
 }
 
-ACL_API aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus *status) {
-  API_ENTRY();
-  CHECK_ARGUMENT(status != NULL);
-  struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0) *status = stream->completed == stream->launched ? ACL_STREAM_COMPLETE : ACL_STREAM_NOT_READY;
-  pthread_mutex_unlock(&emulator_lock);
-  return code;
-}
+#define GETTER(name, type, of_any_context, expression)     \
+  ACL_API aclError name(aclrtStream handle, type *answer) { \
+    API_ENTRY();                                           \
+    CHECK_ARGUMENT(answer != NULL);                        \
+    struct stream *stream;                                 \
+    int code = stream_lock(handle, of_any_context, &stream); \
+    if (code != 0) return code;                            \
+    *answer = (expression);                                \
+    pthread_mutex_unlock(&emulator_lock);                  \
+    return 0;                                              \
+  }
 
-ACL_API aclError aclrtStreamGetId(aclrtStream handle, int32_t *id) {
-  API_ENTRY();
-  CHECK_ARGUMENT(id != NULL);
-  struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, true, &stream);
-  if (code == 0) *id = stream->id;
-  pthread_mutex_unlock(&emulator_lock);
-  return code;
-}
-
-ACL_API aclError aclrtStreamGetPriority(aclrtStream handle, uint32_t *priority) {
-  API_ENTRY();
-  CHECK_ARGUMENT(priority != NULL);
-  struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, true, &stream);
-  if (code == 0) *priority = stream->priority;
-  pthread_mutex_unlock(&emulator_lock);
-  return code;
-}
-
-ACL_API aclError aclrtStreamGetFlags(aclrtStream handle, uint32_t *flags) {
-  API_ENTRY();
-  CHECK_ARGUMENT(flags != NULL);
-  struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, true, &stream);
-  if (code == 0) *flags = stream->flags;
-  pthread_mutex_unlock(&emulator_lock);
-  return code;
-}
+GETTER(aclrtStreamQuery, aclrtStreamStatus, false, stream->completed == stream->launched ? ACL_STREAM_COMPLETE : ACL_STREAM_NOT_READY)
+GETTER(aclrtStreamGetId, int32_t, true, stream->id)
+GETTER(aclrtStreamGetPriority, uint32_t, true, stream->priority)
+GETTER(aclrtStreamGetFlags, uint32_t, true, stream->flags)
 
 ACL_API aclError aclrtGetStreamAvailableNum(uint32_t *number) {
   API_ENTRY();
@@ -398,9 +372,9 @@ ACL_API aclError aclrtGetStreamAvailableNum(uint32_t *number) {
 ACL_API aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode) {
   API_ENTRY();
   struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0 && stream->is_default) code = FAIL(ACL_ERROR_RT_PARAM_INVALID, "the mode of a default stream cannot be set");
+  int code = stream_lock(handle, false, &stream);
+  if (code != 0) return code;
+  if (stream->is_default) code = FAIL(ACL_ERROR_RT_PARAM_INVALID, "the mode of a default stream cannot be set");
   if (code == 0 && mode > 1) code = FAIL(ACL_ERROR_RT_PARAM_INVALID, "the modes are 0 (continue) and 1 (stop)");
   if (code == 0) stream->stop_on_failure = mode == 1;
   pthread_mutex_unlock(&emulator_lock);
@@ -411,20 +385,18 @@ ACL_API aclError aclrtStreamAbort(aclrtStream handle) {
   API_ENTRY();
   CHECK_ARGUMENT(handle != NULL);
   struct stream *stream;
-  pthread_mutex_lock(&emulator_lock);
-  int code = stream_find_locked(handle, false, &stream);
-  if (code == 0) {
-    stream->users++;
-    stream->aborting = true;
-    wake_waiting_tasks_locked();
-    drop_queue_locked(stream);
-    while (stream->running != NULL) pthread_cond_wait(&stream->progress, &emulator_lock);
-    stream->completed = stream->launched;
-    stream->aborting = false;
-    stream->failure = 0;
-    stream->users--;
-    pthread_cond_broadcast(&stream->progress);
-  }
+  int code = stream_lock(handle, false, &stream);
+  if (code != 0) return code;
+  stream->users++;
+  stream->aborting = true;
+  wake_waiting_tasks_locked();
+  drop_queue_locked(stream);
+  while (stream->running != NULL) pthread_cond_wait(&stream->progress, &emulator_lock);
+  stream->completed = stream->launched;
+  stream->aborting = false;
+  stream->failure = 0;
+  stream->users--;
+  pthread_cond_broadcast(&stream->progress);
   pthread_mutex_unlock(&emulator_lock);
-  return code;
+  return 0;
 }

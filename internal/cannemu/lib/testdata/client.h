@@ -23,6 +23,7 @@ aclError aclrtGetDeviceInfo(uint32_t id, aclrtDevAttr attribute, int64_t *value)
 aclError aclrtGetRunMode(aclrtRunMode *mode);
 aclError aclrtSetDevice(int32_t id);
 aclError aclrtResetDevice(int32_t id);
+aclError aclrtCheckArchCompatibility(const char *compiled_for, int32_t *compatible);
 aclError aclrtGetDevice(int32_t *id);
 aclError aclrtCreateContext(aclrtContext *context, int32_t id);
 aclError aclrtDestroyContext(aclrtContext context);
@@ -80,6 +81,7 @@ aclError aclDestroyDataBuffer(const aclDataBuffer *buffer);
 aclError aclUpdateDataBuffer(aclDataBuffer *buffer, void *address, size_t size);
 void *aclGetDataBufferAddr(const aclDataBuffer *buffer);
 size_t aclGetDataBufferSizeV2(const aclDataBuffer *buffer);
+uint32_t aclGetDataBufferSize(const aclDataBuffer *buffer);
 aclTensorDesc *aclCreateTensorDesc(aclDataType type, int rank, const int64_t *dims, aclFormat format);
 void aclDestroyTensorDesc(const aclTensorDesc *desc);
 size_t aclGetTensorDescSize(const aclTensorDesc *desc);
@@ -108,6 +110,9 @@ size_t aclmdlGetOutputSizeByIndex(aclmdlDesc *desc, size_t index);
 const char *aclmdlGetInputNameByIndex(const aclmdlDesc *desc, size_t index);
 const char *aclmdlGetOutputNameByIndex(const aclmdlDesc *desc, size_t index);
 aclDataType aclmdlGetInputDataType(const aclmdlDesc *desc, size_t index);
+aclDataType aclmdlGetOutputDataType(const aclmdlDesc *desc, size_t index);
+aclFormat aclmdlGetInputFormat(const aclmdlDesc *desc, size_t index);
+aclFormat aclmdlGetOutputFormat(const aclmdlDesc *desc, size_t index);
 aclError aclmdlGetInputDims(const aclmdlDesc *desc, size_t index, aclmdlIODims *dims);
 aclError aclmdlGetOutputDims(const aclmdlDesc *desc, size_t index, aclmdlIODims *dims);
 aclError aclmdlGetCurOutputDims(const aclmdlDesc *desc, size_t index, aclmdlIODims *dims);
@@ -123,8 +128,22 @@ aclError aclmdlExecute(uint32_t id, const aclmdlDataset *in, aclmdlDataset *out)
 aclError aclmdlExecuteAsync(uint32_t id, const aclmdlDataset *in, aclmdlDataset *out, aclrtStream stream);
 aclmdlAIPP *aclmdlCreateAIPP(uint64_t batch);
 aclError aclmdlDestroyAIPP(const aclmdlAIPP *aipp);
+aclError aclmdlGetAippDataSize(uint64_t batch, size_t *size);
+aclError aclmdlGetAippType(uint32_t id, size_t index, aclmdlInputAippType *type, size_t *attached);
+aclError aclmdlSetAIPPInputFormat(aclmdlAIPP *aipp, aclAippInputFormat format);
 aclError aclmdlSetAIPPSrcImageSize(aclmdlAIPP *aipp, int32_t width, int32_t height);
+aclError aclmdlSetAIPPRbuvSwapSwitch(aclmdlAIPP *aipp, int8_t on);
+aclError aclmdlSetAIPPAxSwapSwitch(aclmdlAIPP *aipp, int8_t on);
+aclError aclmdlSetAIPPCscParams(aclmdlAIPP *aipp, int8_t on, int16_t m00, int16_t m01, int16_t m02, int16_t m10, int16_t m11, int16_t m12, int16_t m20,
+                                int16_t m21, int16_t m22, uint8_t out0, uint8_t out1, uint8_t out2, uint8_t in0, uint8_t in1, uint8_t in2);
+aclError aclmdlSetAIPPCropParams(aclmdlAIPP *aipp, int8_t on, int32_t left, int32_t top, int32_t width, int32_t height, uint64_t image);
+aclError aclmdlSetAIPPScfParams(aclmdlAIPP *aipp, int8_t on, int32_t from_width, int32_t from_height, int32_t to_width, int32_t to_height, uint64_t image);
+aclError aclmdlSetAIPPPaddingParams(aclmdlAIPP *aipp, int8_t on, int32_t top, int32_t bottom, int32_t left, int32_t right, uint64_t image);
+aclError aclmdlSetAIPPDtcPixelMean(aclmdlAIPP *aipp, int16_t c0, int16_t c1, int16_t c2, int16_t c3, uint64_t image);
+aclError aclmdlSetAIPPDtcPixelMin(aclmdlAIPP *aipp, float c0, float c1, float c2, float c3, uint64_t image);
+aclError aclmdlSetAIPPPixelVarReci(aclmdlAIPP *aipp, float c0, float c1, float c2, float c3, uint64_t image);
 aclError aclmdlSetInputAIPP(uint32_t id, aclmdlDataset *dataset, size_t index, const aclmdlAIPP *aipp);
+aclError aclmdlSetAIPPByInputIndex(uint32_t id, aclmdlDataset *dataset, size_t index, const aclmdlAIPP *aipp);
 
 aclopAttr *aclopCreateAttr(void);
 void aclopDestroyAttr(const aclopAttr *attributes);
@@ -133,6 +152,12 @@ aclError aclopSetAttrInt(aclopAttr *attributes, const char *name, int64_t value)
 aclError aclopSetAttrFloat(aclopAttr *attributes, const char *name, float value);
 aclError aclopSetAttrString(aclopAttr *attributes, const char *name, const char *value);
 aclError aclopSetAttrListInt(aclopAttr *attributes, const char *name, int number, const int64_t *values);
+aclError aclopSetModelDir(const char *folder);
+aclError aclopExecuteV2(const char *type, int inputs, aclTensorDesc *input_descs[], aclDataBuffer *input_buffers[], int outputs,
+                        aclTensorDesc *output_descs[], aclDataBuffer *output_buffers[], aclopAttr *attributes, aclrtStream stream);
+aclError aclblasGemmEx(aclTransType transposed_a, aclTransType transposed_b, aclTransType transposed_c, int m, int n, int k, const void *alpha,
+                       const void *a, int lda, aclDataType type_a, const void *b, int ldb, aclDataType type_b, const void *beta, void *c, int ldc,
+                       aclDataType type_c, aclComputeType precision, aclrtStream stream);
 aclError aclopCompileAndExecute(const char *type, int inputs, const aclTensorDesc *const input_descs[], const aclDataBuffer *const input_buffers[],
                                 int outputs, const aclTensorDesc *const output_descs[], aclDataBuffer *const output_buffers[],
                                 const aclopAttr *attributes, aclopEngineType engine, aclopCompileType compile, const char *path, aclrtStream stream);
