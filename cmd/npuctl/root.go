@@ -128,7 +128,7 @@ func newRootCommand(a *app) *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print one JSON object on standard output, and only that")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print nothing but errors")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colour, even on a terminal")
-	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newConfigCommand(a), newValidateCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
+	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newConfigCommand(a), newValidateCommand(a), newSimulateCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
 	root.AddCommand(newVersionCommand(a))
 	return root
 }
@@ -339,7 +339,7 @@ func takes(names ...string) cobra.PositionalArgs {
 		if what == "" {
 			what = "no argument"
 		}
-		return fault.New(fault.Usage, "%s takes %s, not %d arguments", cmd.CommandPath(), what, len(args)).With("see %s --help", cmd.CommandPath())
+		return fault.New(fault.Usage, "%s takes %s, not %s", cmd.CommandPath(), what, terminal.Counted(len(args), "argument")).With("see %s --help", cmd.CommandPath())
 	}
 }
 

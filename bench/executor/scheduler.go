@@ -1,0 +1,294 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Driver does what a [Scheduler] decides. Its methods are called from within the
+// scheduler's own, and must not call it back.
+type Driver interface {
+	// Start has a batch run on its instance. Finish must follow, later.
+	Start(b *Batch)
+	// Answer ends a request: the only answer that it gets.
+	Answer(r *Request, o Outcome)
+}
+
+// Setup is everything that a scheduler decides by.
+type Setup struct {
+	Policy Policy
+	// Signature is the inputs of the model. Without one every request fits.
+	Signature *Signature
+	// Gears are the compiled sizes; nil means that any batch runs as it is.
+	Gears *Gears
+	// Devices has the device of each instance.
+	Devices []int
+}
+
+// The reasons for which requests are refused.
+var (
+	ErrQueueFull = errors.New("the queue is full")
+	ErrTimeout   = errors.New("the request waited longer than its timeout")
+	ErrCancelled = errors.New("the request was cancelled")
+)
+
+// Scheduler takes requests to their answers. Its methods may not be called by two
+// goroutines at once, and the times that they are given must not go back.
+type Scheduler struct {
+	setup     Setup
+	driver    Driver
+	batcher   *Batcher
+	instances instances
+	order     order
+	stats     Counters
+}
+
+// Counters count what a scheduler has done. They are those of Triton's statistics.
+type Counters struct {
+	// Requests by what became of them.
+	OK, Rejected, Failed, Cancelled int64
+	// Items that were computed, and executions. Chunks are the runs that these took.
+	Items, Executions, Chunks int64
+	// Elements of inputs that were computed, and those that were padding.
+	Elements, Padding int64
+}
+
+// NewScheduler makes a scheduler.
+func NewScheduler(s Setup, d Driver) (*Scheduler, error) {
+	if err := s.Policy.Check(); err != nil {
+		return nil, err
+	}
+	if len(s.Devices) == 0 {
+		return nil, fmt.Errorf("no instances")
+	}
+	if s.Signature != nil {
+		s.Policy.ComparesShapes = s.Signature.ComparesShapes()
+		s.Policy.ComparesInputs = s.Signature.ComparesInputs()
+	}
+	return &Scheduler{setup: s, driver: d, batcher: newBatcher(newRules(s.Policy), len(s.Devices)), instances: newInstances(s.Devices)}, nil
+}
+
+// Counters gives the counters.
+func (s *Scheduler) Counters() Counters { return s.stats }
+
+// Waiting is how many requests wait in the queue, those in batches that are ready not
+// counted.
+func (s *Scheduler) Waiting() int { return s.batcher.queue.size }
+
+// Idle says how many instances run nothing.
+func (s *Scheduler) Idle() int { return s.batcher.idle }
+
+// NextWake is when Wake must be called, if nothing else happens before; ok is false when
+// it need not be.
+func (s *Scheduler) NextWake() (at time.Duration, ok bool) {
+	at = s.batcher.nextWake()
+	return at, at != never
+}
+
+// Submit takes a request in. It may be refused, or run, before Submit returns. A request
+// that Signature.Admit refused must not come here: [Scheduler.Refuse] answers it.
+func (s *Scheduler) Submit(now time.Duration, r *Request) {
+	r.begin(now)
+	r.items = 1
+	if s.setup.Policy.MaxBatch > 0 {
+		r.items = max(1, r.Size)
+	}
+	if err := s.unfit(r); err != nil {
+		s.answer(now, r, Failed, err)
+		return
+	}
+	s.expire(now)
+	if s.setup.Policy.PreserveOrdering {
+		s.order.push(r)
+	}
+	if !s.batcher.arrive(now, r) {
+		s.answer(now, r, Rejected, ErrQueueFull)
+		return
+	}
+	s.dispatch(now)
+}
+
+// unfit says why a request can never run.
+func (s *Scheduler) unfit(r *Request) error {
+	if limit := s.setup.Policy.MaxBatch; limit > 0 && (r.Size < 1 || r.Size > limit) {
+		return fmt.Errorf("a request of %d items: the model takes 1 to %d", r.Size, limit)
+	}
+	if !s.setup.Gears.Fits(r.Class) {
+		return fmt.Errorf("no gear is large enough for %s", s.setup.Signature.text(r.Class))
+	}
+	return nil
+}
+
+// Refuse answers a request that does not fit the model.
+func (s *Scheduler) Refuse(now time.Duration, r *Request, why error) {
+	r.begin(now)
+	s.answer(now, r, Failed, why)
+}
+
+// Cancel ends a request whose client is gone. One that runs is answered when its batch is
+// done; what was computed for it is dropped.
+func (s *Scheduler) Cancel(now time.Duration, r *Request) {
+	if s.batcher.cancel(r) {
+		s.answer(now, r, Cancelled, ErrCancelled)
+		s.batcher.nudge(now)
+		s.dispatch(now)
+		return
+	}
+	if r.state == stateRunning {
+		r.Err = ErrCancelled
+	}
+}
+
+// Wake does what has become due.
+func (s *Scheduler) Wake(now time.Duration) {
+	s.expire(now)
+	if s.batcher.wakeAt <= now {
+		s.batcher.nudge(now)
+	}
+	s.dispatch(now)
+}
+
+// expire refuses what has waited too long.
+func (s *Scheduler) expire(now time.Duration) {
+	isAny := false
+	for r := s.batcher.expire(now); r != nil; r = s.batcher.expire(now) {
+		isAny = true
+		s.answer(now, r, Rejected, ErrTimeout)
+	}
+	if isAny {
+		s.batcher.nudge(now)
+	}
+}
+
+// Finish tells that a batch is done, with an error when its run failed. The instance is
+// free again in any case, the requests are answered, and the batch is the scheduler's.
+func (s *Scheduler) Finish(now time.Duration, b *Batch, err error) {
+	s.instances.release(b.Instance)
+	s.batcher.idle++
+	s.count(b)
+	for _, r := range b.Requests {
+		r.batch = nil
+		switch {
+		case r.Err == ErrCancelled:
+			s.settle(now, r, Cancelled)
+		case err != nil:
+			r.Err = err
+			s.settle(now, r, Failed)
+		default:
+			s.settle(now, r, OK)
+		}
+	}
+	if err == nil {
+		s.stats.Items += int64(b.Items)
+	}
+	s.batcher.recycle(b)
+	s.expire(now)
+	s.dispatch(now) // what is ready goes as it is, before the batcher looks again
+	s.batcher.nudge(now)
+	s.dispatch(now)
+}
+
+// count adds a batch to the counters. Failed runs count as executions, their items do not.
+func (s *Scheduler) count(b *Batch) {
+	s.stats.Executions++
+	s.stats.Chunks += int64(len(b.Chunks))
+	for _, c := range b.Chunks {
+		s.stats.Elements += c.Elements
+		s.stats.Padding += c.Padding
+	}
+}
+
+// dispatch starts batches as long as there are any and instances are idle.
+func (s *Scheduler) dispatch(now time.Duration) {
+	for {
+		b := s.batcher.take(now)
+		if b == nil {
+			return
+		}
+		b.Chunks = s.setup.Gears.Plan(b.Chunks[:0], b.Class, b.Items)
+		b.Instance = s.instances.lease()
+		b.Device = s.instances.devices[b.Instance]
+		b.Started = now
+		for _, r := range b.Requests {
+			r.Started = now
+		}
+		s.driver.Start(b)
+		s.batcher.nudge(now)
+	}
+}
+
+// settle ends a request that came to its turn: at once, or behind those before it.
+func (s *Scheduler) settle(now time.Duration, r *Request, o Outcome) {
+	if !s.setup.Policy.PreserveOrdering {
+		s.tell(now, r, o)
+		return
+	}
+	r.outcome, r.state = o, stateHeld
+	s.release(now)
+}
+
+// release answers the requests at the head of the order that are done.
+func (s *Scheduler) release(now time.Duration) {
+	for first := s.order.first; first != nil && first.state == stateHeld; first = s.order.first {
+		s.order.remove(first)
+		s.tell(now, first, first.outcome)
+	}
+}
+
+// answer ends a request that never ran: at once, and whatever holds others up for it no
+// longer does.
+func (s *Scheduler) answer(now time.Duration, r *Request, o Outcome, why error) {
+	r.Started, r.Err = now, why
+	if s.order.remove(r) {
+		defer s.release(now)
+	}
+	s.tell(now, r, o)
+}
+
+func (s *Scheduler) tell(now time.Duration, r *Request, o Outcome) {
+	r.state, r.Ended = stateAnswered, now
+	switch o {
+	case OK:
+		s.stats.OK++
+	case Rejected:
+		s.stats.Rejected++
+	case Failed:
+		s.stats.Failed++
+	case Cancelled:
+		s.stats.Cancelled++
+	}
+	s.driver.Answer(r, o)
+}
+
+// order holds the requests whose answers must leave in the order of arrival.
+type order struct{ first, last *Request }
+
+func (o *order) push(r *Request) {
+	r.before = o.last
+	if o.last != nil {
+		o.last.behind = r
+	} else {
+		o.first = r
+	}
+	o.last = r
+}
+
+// remove takes a request out; it says whether it was there.
+func (o *order) remove(r *Request) bool {
+	if o.first != r && r.before == nil {
+		return false
+	}
+	if r.before != nil {
+		r.before.behind = r.behind
+	} else {
+		o.first = r.behind
+	}
+	if r.behind != nil {
+		r.behind.before = r.before
+	} else {
+		o.last = r.before
+	}
+	r.before, r.behind = nil, nil
+	return true
+}
