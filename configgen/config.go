@@ -23,7 +23,7 @@ type Config struct {
 	DefaultModelFilename string                     `pb:"default_model_filename"`
 	CCModelFilenames     []Entry[string, string]    `pb:"cc_model_filenames"`
 	TransactionPolicy    *TransactionPolicy         `pb:"model_transaction_policy"`
-	ResponseCache        *ResponseCache             `pb:"response_cache"`
+	ResponseCache        *Switch                    `pb:"response_cache"`
 	Optimization         *Optimization              `pb:"optimization"`
 	Warmup               []Warmup                   `pb:"model_warmup"`
 	Operations           *Operations                `pb:"model_operations"`
@@ -355,8 +355,8 @@ type TransactionPolicy struct {
 	Decoupled bool `pb:"decoupled"`
 }
 
-// ResponseCache has answers kept.
-type ResponseCache struct {
+// Switch turns something on: the response cache, pinned memory.
+type Switch struct {
 	Node
 	Enable bool `pb:"enable"`
 }
@@ -368,8 +368,8 @@ type Optimization struct {
 	Priority                    ModelPriority `pb:"priority"`
 	Cuda                        *Cuda         `pb:"cuda"`
 	ExecutionAccelerators       *Accelerators `pb:"execution_accelerators"`
-	InputPinnedMemory           *PinnedMemory `pb:"input_pinned_memory"`
-	OutputPinnedMemory          *PinnedMemory `pb:"output_pinned_memory"`
+	InputPinnedMemory           *Switch       `pb:"input_pinned_memory"`
+	OutputPinnedMemory          *Switch       `pb:"output_pinned_memory"`
 	GatherKernelBufferThreshold uint32        `pb:"gather_kernel_buffer_threshold"`
 	EagerBatching               bool          `pb:"eager_batching"`
 }
@@ -416,21 +416,16 @@ type GraphLowerBound struct {
 // Accelerators are execution accelerators.
 type Accelerators struct {
 	Node
-	GPU []Accelerator `pb:"gpu_execution_accelerator"`
-	CPU []Accelerator `pb:"cpu_execution_accelerator"`
+	GPU []Plugin `pb:"gpu_execution_accelerator"`
+	CPU []Plugin `pb:"cpu_execution_accelerator"`
 }
 
-// Accelerator is one execution accelerator.
-type Accelerator struct {
+// Plugin is something that the server loads by its name, with settings of its own: an
+// execution accelerator, a repository agent.
+type Plugin struct {
 	Node
 	Name       string                  `pb:"name"`
 	Parameters []Entry[string, string] `pb:"parameters"`
-}
-
-// PinnedMemory says whether pinned memory is used.
-type PinnedMemory struct {
-	Node
-	Enable bool `pb:"enable"`
 }
 
 // Warmup is a request that each instance runs before the model is ready.
@@ -461,14 +456,7 @@ type Operations struct {
 // RepositoryAgents are run before a model is loaded.
 type RepositoryAgents struct {
 	Node
-	Agents []Agent `pb:"agents"`
-}
-
-// Agent is one repository agent.
-type Agent struct {
-	Node
-	Name       string                  `pb:"name"`
-	Parameters []Entry[string, string] `pb:"parameters"`
+	Agents []Plugin `pb:"agents"`
 }
 
 // Metrics sets up the model's metrics.

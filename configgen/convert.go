@@ -30,8 +30,14 @@ func (n Node) ValueAt(field string, i int) int {
 	if n.message == nil {
 		return 0
 	}
-	if values := n.message.Values(field); i < len(values) {
-		return values[i].Start
+	for _, f := range n.message.Fields {
+		switch {
+		case f.Name != field:
+		case i < len(f.Values):
+			return f.Values[i].Start
+		default:
+			i -= len(f.Values)
+		}
 	}
 	return n.At(field)
 }
@@ -82,20 +88,19 @@ func decode(m *Message, into reflect.Value) {
 	}
 }
 
-// decodeMap appends entries; one whose key is there already takes its place at the end.
+// decodeMap appends entries; of those with one key the last is kept, at its place.
 func decodeMap(values []*Value, field reflect.Value) {
-	for _, v := range values {
-		entry := reflect.New(field.Type().Elem()).Elem()
-		decodeValue(v, entry)
-		key := entry.FieldByName("Key").Interface()
-		for i := range field.Len() {
-			if field.Index(i).FieldByName("Key").Interface() == key {
-				rest := reflect.AppendSlice(field.Slice(0, i), field.Slice(i+1, field.Len()))
-				field.Set(rest)
-				break
-			}
+	entries := make([]reflect.Value, len(values))
+	last := map[any]int{}
+	for i, v := range values {
+		entries[i] = reflect.New(field.Type().Elem()).Elem()
+		decodeValue(v, entries[i])
+		last[entries[i].FieldByName("Key").Interface()] = i
+	}
+	for i, entry := range entries {
+		if last[entry.FieldByName("Key").Interface()] == i {
+			field.Set(reflect.Append(field, entry))
 		}
-		field.Set(reflect.Append(field, entry))
 	}
 }
 

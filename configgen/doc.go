@@ -22,7 +22,9 @@
 // brackets, comments where they were, the same bytes every time. Printing, parsing
 // and printing again changes nothing.
 //
-// [ApplyEdits] changes single places of a file and leaves every other byte alone.
+// [ApplyEdits] changes single places of a file and leaves every other byte alone. A
+// [Patch] makes such edits of fields: it sets, adds and takes away what a file says at
+// its top level, and knows comments that npuctl wrote (#:) from those of people.
 //
 // # The format
 //

@@ -13,10 +13,12 @@ type Edit struct {
 }
 
 // ApplyEdits makes the edits, whose parts may not overlap, and leaves every other
-// byte as it is.
+// byte as it is. What is inserted where another part begins comes before it.
 func ApplyEdits(text string, edits []Edit) (string, error) {
 	edits = slices.Clone(edits)
-	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(edits, func(a, b Edit) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(min(a.End-a.Start, 1), min(b.End-b.Start, 1)))
+	})
 	var out []byte
 	at := 0
 	for _, e := range edits {

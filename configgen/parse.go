@@ -18,7 +18,7 @@ func ParseLenient(name string, data []byte) (*Document, error) { return parse(na
 
 func parse(name string, data []byte, keepUnknown bool) (*Document, error) {
 	p := &parser{doc: &Document{Name: name, Text: string(data)}, keepUnknown: keepUnknown}
-	p.scan = scanner{text: p.doc.Text, failed: func(e SyntaxError) { p.errors = append(p.errors, e) }}
+	p.scan = scanner{text: p.doc.Text, failed: func(e SyntaxError) { p.note(e) }}
 	p.doc.Root = &Message{Type: Root(), End: len(data)}
 	p.advance()
 	p.message(p.doc.Root, tokenEnd, "")
@@ -65,8 +65,19 @@ func (p *parser) fail(kind ErrorKind, server, format string, args ...any) *Synta
 // failAt reports an error whose culprit stands before the present token, where the
 // server sees it.
 func (p *parser) failAt(offset int, kind ErrorKind, server, format string, args ...any) *SyntaxError {
-	p.errors = append(p.errors, SyntaxError{Kind: kind, Offset: offset, serverOffset: p.now.start, serverText: server,
+	return p.note(SyntaxError{Kind: kind, Offset: offset, serverOffset: p.now.start, serverText: server,
 		Message: fmt.Sprintf(format, args...)})
+}
+
+// maxErrors is how many errors of a file are kept: more tell nobody anything.
+const maxErrors = 100
+
+// note keeps an error, unless there are enough.
+func (p *parser) note(e SyntaxError) *SyntaxError {
+	if len(p.errors) >= maxErrors {
+		return &e
+	}
+	p.errors = append(p.errors, e)
 	return &p.errors[len(p.errors)-1]
 }
 
@@ -155,6 +166,7 @@ func (p *parser) field(m *Message) bool {
 	if !canGoOn {
 		return false
 	}
+	m.mark(f)
 	f.End = p.lastEnd
 	if f.Type == nil {
 		f.Raw = p.doc.Text[f.Start:f.End]
@@ -215,8 +227,7 @@ func (p *parser) extension(m *Message) bool {
 // checkOnce reports a field that may occur once and has, and a member of a group of
 // which another is set.
 func (p *parser) checkOnce(m *Message, f *Field) {
-	before := &Message{Fields: m.Fields[:len(m.Fields)-1]}
-	if !f.Type.Repeated && before.isSet(f.Type) {
+	if !f.Type.Repeated && m.given[f.Type] {
 		e := p.failAt(f.Start, DuplicateOnce, fmt.Sprintf("Non-repeated field \"%s\" is specified multiple times.", f.Name),
 			"%s is set a second time", f.Name)
 		e.Field = f.Name
@@ -226,7 +237,7 @@ func (p *parser) checkOnce(m *Message, f *Field) {
 		return
 	}
 	for _, other := range m.Type.Fields {
-		if other != f.Type && other.Oneof == f.Type.Oneof && before.isSet(other) {
+		if other != f.Type && other.Oneof == f.Type.Oneof && m.given[other] {
 			e := p.failAt(f.Start, OneofClash,
 				fmt.Sprintf("Field \"%s\" is specified along with field \"%s\", another member of oneof \"%s\".", f.Name, other.Name, f.Type.Oneof),
 				"%s and %s exclude each other (%s)", f.Name, other.Name, f.Type.Oneof)
@@ -329,7 +340,9 @@ func (p *parser) unknown(m *Message, f *Field) bool {
 	if !p.keepUnknown {
 		e := p.failAt(f.Start, UnknownField, fmt.Sprintf("Message type \"inference.%s\" has no field named \"%s\".", m.Type.Name, f.Name),
 			"%s has no field %q", m.Type.Name, f.Name)
-		e.Field, e.Near = f.Name, suggest.Nearest(f.Name, m.Type.Names())
+		if e.Field = f.Name; len(p.errors) < maxErrors {
+			e.Near = suggest.Nearest(f.Name, m.Type.Names())
+		}
 	}
 	isColon := p.take(":")
 	isOver := p.skipUnknown(isColon)

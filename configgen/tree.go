@@ -26,6 +26,9 @@ type Message struct {
 	Trailing []string
 	// Start and End are offsets into the text, braces included.
 	Start, End int
+
+	// given are the fields that may occur once and have, while the message is read.
+	given map[*FieldType]bool
 }
 
 // Field is one occurrence of a field.
@@ -119,15 +122,21 @@ func (m *Message) Field(name string) *Field {
 	return nil
 }
 
-// isSet says whether a field counts as present to a reader that keeps no presence of
-// plain values: a 0 that is spelled out is as good as none.
-func (m *Message) isSet(t *FieldType) bool {
-	for _, v := range m.Values(t.Name) {
-		if v.Message != nil || t.Oneof != "" || !isZero(v.Scalar) {
-			return true
-		}
+// mark notes that a field has been read, if it counts as present to a reader that
+// keeps no presence of plain values: a 0 that is spelled out is as good as none.
+func (m *Message) mark(f *Field) {
+	if f.Type == nil || f.Type.Repeated {
+		return
 	}
-	return false
+	for _, v := range f.Values {
+		if v.Message == nil && f.Type.Oneof == "" && isZero(v.Scalar) {
+			continue
+		}
+		if m.given == nil {
+			m.given = map[*FieldType]bool{}
+		}
+		m.given[f.Type] = true
+	}
 }
 
 func isZero(scalar any) bool {

@@ -3,17 +3,21 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/npuctl/npuctl/configgen/generate"
 	"github.com/npuctl/npuctl/internal/compilation"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/findings"
+	"github.com/npuctl/npuctl/internal/project"
 	"github.com/npuctl/npuctl/internal/terminal"
 	"github.com/npuctl/npuctl/soc"
 )
@@ -29,28 +33,43 @@ type configFlags struct {
 	soc       string
 	delay     time.Duration
 	diff      bool
+
+	warmup     generate.Warmup
+	warmupData []string
+	services   serviceFlags
 }
 
 func newConfigCommand(a *app) *cobra.Command {
 	f := &configFlags{}
 	cmd := &cobra.Command{
-		Use:   "config MODEL.onnx [-o REPOSITORY]",
+		Use:   "config [MODEL.onnx] [-o REPOSITORY]",
 		Short: "Make a Triton model repository of a model",
 		Long: "Writes REPOSITORY/NAME/VERSION/model.onnx and REPOSITORY/NAME/config.pbtxt for a Triton\n" +
 			"server with the Ascend GE backend (npu_ge), or for onnxruntime. Names, types and dims\n" +
 			"come from the model; every choice is explained by a comment in the file. What is\n" +
 			"written passes npuctl validate.\n\n" +
 			"Open dims stay open, but for what --batch, --dim and --input-shape fix. --gears makes\n" +
-			"a graph for several sizes, --static demands one without open dims. A config that is\n" +
-			"there and says something else is replaced only with --force.",
+			"a graph for several sizes, --static demands one without open dims. What the command\n" +
+			"line leaves out comes from npuctl.yaml, and the model from the folder when there is\n" +
+			"only one.\n\n" +
+			"A config that is there is changed only where a flag or the model demands it: all else\n" +
+			"of it stays. --diff shows the changes, --force makes it anew. --eas, --kserve and --k8s\n" +
+			"write what a cluster needs to serve the repository.",
 		Example: "  npuctl config model.onnx -o models --gears 1,2,4,8 --max-queue-delay 2ms\n" +
 			"  npuctl config model.onnx -o models --static --batch 1 --devices 0,1 --instances 8\n" +
-			"  npuctl config model.onnx -o models --backend onnxruntime --diff",
-		Args:              takes("MODEL"),
+			"  npuctl config model.onnx -o models --backend onnxruntime --diff\n" +
+			"  npuctl config model.onnx -o models --k8s triton.yaml --image IMAGE --storage pvc://models --soc 910B3",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil // npuctl.yaml or the folder says which
+			}
+			return takes("[MODEL]")(cmd, args)
+		},
 		ValidArgsFunction: completeModel,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.config(cmd, f, args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.config(cmd, f, args) },
 	}
 	f.add(cmd)
+	cmd.AddCommand(newConfigEnsembleCommand(a), newConfigPythonCommand(a))
 	return cmd
 }
 
@@ -60,7 +79,7 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	flags.StringVarP(&j.Repository, "output", "o", "repository", "`folder` of the repository")
 	flags.StringVar(&j.Name, "name", "", "`name` of the model in the server (default that of the file)")
 	flags.Int64Var(&f.version, "version", 1, "`number` of the version folder")
-	flags.StringVar(&j.Backend, "backend", generate.GE, "`backend`: npu_ge, onnxruntime")
+	flags.StringVar(&j.Backend, "backend", "", "`backend`: npu_ge (default), onnxruntime")
 	flags.BoolVar(&j.Static, "static", false, "demand that every dim but the batch is known, else exit with 4 and say what is not")
 	flags.StringVar(&j.Gears, "gears", "", "`sizes` to make the graph for: 1,2,4,8 or 262;326 or 224,224;336,336")
 	flags.BoolVar(&j.Dynamic, "dynamic", false, "leave open dims open (what happens without --gears and --static)")
@@ -69,29 +88,63 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	flags.Int32SliceVar(&f.preferred, "preferred", nil, "`sizes` at which a batch is sent at once (default the largest batch)")
 	flags.DurationVar(&f.delay, "max-queue-delay", 0, "how long a request waits for others: a `time` such as 500us or 2ms")
 	flags.BoolVar(&j.NoBatching, "no-batching", false, "do not group requests")
-	flags.IntVar(&j.Instances, "instances", 1, "how many instances run (`N`)")
+	f.addQueue(flags)
+	flags.IntVar(&j.Instances, "instances", 0, "how many instances run (`N`; default 1)")
 	flags.StringVar(&f.devices, "devices", "", "NPUs or GPUs to run on: `0,1`; cpu, with onnxruntime (default all)")
 	flags.IntVar(&j.Streams, "streams", 0, "streams on each NPU (`N`; default from --instances and --devices)")
 	flags.StringVar(&j.Precision, "precision", "", "`mode` of precision_mode_v2 or precision_mode: fp16, origin, mixed_float16 …")
 	flags.StringVar(&j.AICoreNum, "aicore-num", "", "`cores` to use: cube|vector as 12|10, or one number on chips with one kind")
-	flags.StringVar(&j.VersionPolicy, "version-policy", "latest", "which versions are served: `latest`, latest:N, all, specific:1,3")
-	flags.StringVar(&f.soc, "soc", "", "hold the plan against this `chip`: Ascend910B3")
+	flags.StringVar(&j.Profiling, "profiling", "", "profile the backend: true, or dynamic (`word`) to attach msprof later")
+	flags.StringSliceVar(&j.Dump, "dump", nil, "write out graphs, tensors or both: `graph,data`")
+	flags.StringVar(&f.warmup.Kind, "warmup", "", "have each instance run every size first, on zeros or random numbers: zero, random (`word`)")
+	flags.StringArrayVar(&f.warmupData, "warmup-data", nil, "warm up an input with a file, .npy or plain bytes: `image=cat.npy`; repeatable")
+	flags.IntVar(&f.warmup.Count, "warmup-count", 0, "how often each warm-up runs (`N`; default once)")
+	flags.StringVar(&j.VersionPolicy, "version-policy", "", "which versions are served: `latest` (default), latest:N, all, specific:1,3")
+	flags.StringVar(&f.soc, "soc", "", "hold the plan and its memory against this `chip`: Ascend910B3")
+	flags.StringVar(&j.Compiled, "om", "", "take the needs of memory from this compiled model (`file`), not from the graph")
+	f.services.add(flags)
 	flags.BoolVar(&j.Link, "link", false, "make hard links of the model's files, not copies")
 	flags.BoolVar(&f.diff, "diff", false, "print how config.pbtxt would change, and write nothing")
-	flags.BoolVar(&j.Force, "force", false, "replace files that differ")
+	flags.BoolVar(&j.Force, "force", false, "replace files that differ, and make the config anew")
 	completeWords(cmd, "backend", generate.Backends()...)
 	completeWords(cmd, "precision", compilation.PrecisionModes()...)
+	completeWords(cmd, "warmup", "zero", "random")
+	completeWords(cmd, "profiling", "true", "dynamic")
+	completeWords(cmd, "dump", "graph", "data", "graph,data")
+	completeWords(cmd, "queue-timeout-action", "reject", "delay")
+	completeWords(cmd, "protocol", "http", "grpc")
 }
 
-func (a *app) config(cmd *cobra.Command, f *configFlags, model string) error {
-	job, err := f.complete(cmd, model)
+// addQueue adds the flags of requests that wait.
+func (f *configFlags) addQueue(flags *pflag.FlagSet) {
+	q := &f.job.Queue
+	flags.IntVar(&q.Priorities, "priority-levels", 0, "let requests have priorities from 1, the most urgent, to `N`")
+	flags.IntVar(&q.DefaultPriority, "default-priority", 0, "priority of requests without one (`N`; default the least urgent)")
+	flags.DurationVar(&q.Timeout, "queue-timeout", 0, "how long a request may wait: a `time` such as 500ms")
+	flags.StringVar(&q.Action, "queue-timeout-action", "", "what happens then: reject (default) or delay (`word`)")
+	flags.BoolVar(&q.AllowOverride, "allow-timeout-override", false, "let requests ask for a shorter --queue-timeout")
+	flags.IntVar(&q.MaxSize, "max-queue-size", 0, "how many requests may wait (`N`; default any number)")
+	flags.BoolVar(&q.PreserveOrdering, "preserve-ordering", false, "answer requests in the order in which they came")
+}
+
+func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
+	job, chosen, err := f.complete(cmd, args)
 	if err != nil {
 		return err
 	}
+	if err := f.services.check(cmd, job); err != nil {
+		return err
+	}
 	say, stop := a.progress()
-	say("reading " + filepath.Base(model))
+	say("reading " + filepath.Base(job.Model))
 	r, err := job.Run(cmd.Context())
 	stop()
+	if r != nil {
+		r.Chosen = append(r.Chosen, chosen...)
+	}
+	if err == nil && !f.diff {
+		err = f.services.write(job, r)
+	}
 	switch {
 	case err != nil && r != nil:
 		return &detailed{err, r}
@@ -110,41 +163,144 @@ func (a *app) config(cmd *cobra.Command, f *configFlags, model string) error {
 	return a.printConfig(r)
 }
 
-// complete turns the flags into a job.
-func (f *configFlags) complete(cmd *cobra.Command, model string) (job generate.Job, err error) {
+// complete turns the flags into a job, with what the project file and the folder say.
+func (f *configFlags) complete(cmd *cobra.Command, args []string) (job generate.Job, chosen []string, err error) {
 	job = f.job
-	job.Model, job.Version, job.MaxQueueDelay, job.Preview = model, f.version, f.delay, f.diff
-	if job.Version < 1 {
-		return job, fault.New(fault.Usage, "--version %d: versions count from 1", job.Version)
-	}
-	if job.Instances < 1 {
-		return job, fault.New(fault.Usage, "--instances %d: give 1 or more", job.Instances)
-	}
-	if cmd.Flags().Changed("streams") && job.Streams < 1 {
-		return job, fault.New(fault.Usage, "--streams %d: give 1 or more", job.Streams)
-	}
-	if cmd.Flags().Changed("max-batch-size") {
-		if f.maxBatch < 0 || f.maxBatch > math.MaxInt32 {
-			return job, fault.New(fault.Usage, "--max-batch-size %d: give 0 to %d", f.maxBatch, math.MaxInt32)
-		}
-		size := int32(f.maxBatch)
-		job.MaxBatch = &size
-	}
-	if cmd.Flags().Changed("preferred") {
-		job.Preferred = f.preferred
+	job.Version, job.MaxQueueDelay, job.Preview = f.version, f.delay, f.diff
+	if err := f.checkNumbers(cmd.Flags(), &job); err != nil {
+		return job, nil, err
 	}
 	if job.Devices, job.CPU, err = parseDevices(f.devices); err != nil {
-		return job, err
+		return job, nil, err
+	}
+	if job.Sizes, err = f.sizes.specialization(); err != nil {
+		return job, nil, err
+	}
+	if chosen, err = f.completeFromProject(cmd.Flags(), args, &job); err != nil {
+		return job, nil, err
 	}
 	if f.soc != "" {
 		chip, err := soc.Lookup(f.soc)
 		if err != nil {
-			return job, fault.New(fault.Usage, "--soc: %w", err)
+			return job, nil, fault.New(fault.Usage, "--soc: %w", err)
 		}
 		job.Chip = &chip
 	}
-	job.Sizes, err = f.sizes.specialization()
-	return job, err
+	return job, chosen, nil
+}
+
+// checkNumbers takes over the flags that may be given and are not what zero means.
+func (f *configFlags) checkNumbers(flags *pflag.FlagSet, job *generate.Job) error {
+	for _, n := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"version", job.Version, 1}, {"instances", int64(job.Instances), 1}, {"streams", int64(job.Streams), 1},
+		{"max-batch-size", f.maxBatch, 0}, {"warmup-count", int64(f.warmup.Count), 1}, {"priority-levels", int64(job.Queue.Priorities), 1},
+		{"default-priority", int64(job.Queue.DefaultPriority), 1}, {"max-queue-size", int64(job.Queue.MaxSize), 1},
+	} {
+		if flags.Changed(n.flag) && (n.value < n.least || n.value > math.MaxInt32) {
+			return fault.New(fault.Usage, "--%s %d: give %d to %d", n.flag, n.value, n.least, math.MaxInt32)
+		}
+	}
+	if flags.Changed("max-batch-size") {
+		size := int32(f.maxBatch)
+		job.MaxBatch = &size
+	}
+	if flags.Changed("preferred") {
+		job.Preferred = f.preferred
+	}
+	if flags.Changed("warmup") || len(f.warmupData) > 0 {
+		data, err := parsePairs("--warmup-data", f.warmupData, "=", func(s string) (string, error) { return s, nil })
+		if err != nil {
+			return err
+		}
+		f.warmup.Data = data
+		job.Warmup = &f.warmup
+	}
+	return checkNeeds(flags, need{"warmup-count", job.Warmup != nil, "nothing warms up: give --warmup or --warmup-data"})
+}
+
+// ofCompiling are flags of npuctl compile that a config has no use for.
+var ofCompiling = []string{"output", "cann", "keep-dtype", "mixlist", "fusion-switch", "input-format", "output-type", "fp16-input", "atc-arg", "timeout", "jobs", "no-optimize", "passes", "skip", "bind"}
+
+// completeFromProject takes the model, its sizes and gears, the chip and options from
+// npuctl.yaml or the folder as npuctl compile does, and what is for serving besides.
+func (f *configFlags) completeFromProject(flags *pflag.FlagSet, args []string, job *generate.Job) (chosen []string, err error) {
+	p, err := project.Find(".")
+	if err != nil {
+		return nil, err
+	}
+	if p != nil && job.Backend == generate.ONNXRuntime {
+		other := *p // onnxruntime takes the model as it is
+		other.Gears, other.Compile = project.Gears{}, project.Compile{}
+		p = &other
+	}
+	isGiven := func(flag string) bool { return flags.Changed(flag) || slices.Contains(ofCompiling, flag) }
+	c := compilation.Job{Models: args, Sizes: job.Sizes, Static: job.Static, Dynamic: job.Dynamic, Gears: job.Gears}
+	if f.soc != "" {
+		c.SoCs = []string{f.soc}
+	}
+	c.Options.Precision, c.Options.AICoreNum = job.Precision, job.AICoreNum
+	if chosen, err = c.Complete(".", p, isGiven); err != nil {
+		return nil, err
+	}
+	job.Model, job.Sizes = c.Models[0], c.Sizes
+	job.Static, job.Dynamic, job.Gears = c.Static, c.Dynamic, c.Gears
+	job.Precision, job.AICoreNum = c.Options.Precision, c.Options.AICoreNum
+	switch {
+	case len(c.SoCs) == 1:
+		f.soc = c.SoCs[0]
+	case len(c.SoCs) > 1:
+		chosen = append(chosen, fmt.Sprintf("no chip: %s names %d, and --soc chooses one", project.FileName, len(c.SoCs)))
+	}
+	if p != nil {
+		chosen = append(chosen, serveFrom(p, flags, args, job)...)
+	}
+	return chosen, nil
+}
+
+// serveFrom takes over what the section serve says. The name and the largest batch are
+// those of the project's model alone.
+func serveFrom(p *project.Project, flags *pflag.FlagSet, args []string, job *generate.Job) (chosen []string) {
+	s := p.Serve
+	isProjects := len(args) == 0 || isSameFile(args[0], p.ModelPath())
+	for _, o := range []struct {
+		flag  string
+		isSet bool
+		value any
+		take  func()
+	}{
+		{"name", s.Name != "" && isProjects, s.Name, func() { job.Name = s.Name }},
+		{"output", s.Repository != "", s.Repository, func() { job.Repository = p.Resolve(s.Repository) }},
+		{"max-batch-size", s.MaxBatchSize > 0 && isProjects && job.Gears == "", s.MaxBatchSize, func() { n := int32(s.MaxBatchSize); job.MaxBatch = &n }},
+		{"instances", s.Instances > 0, s.Instances, func() { job.Instances = int(s.Instances) }},
+		{"devices", len(s.Devices) > 0, s.Devices, func() { job.Devices = ints(s.Devices) }},
+		{"max-queue-delay", s.MaxQueueDelay > 0 && !job.NoBatching, s.MaxQueueDelay, func() { job.MaxQueueDelay = s.MaxQueueDelay }},
+	} {
+		if o.isSet && !flags.Changed(o.flag) {
+			o.take()
+			chosen = append(chosen, fmt.Sprintf("%s %v: %s says so", o.flag, o.value, project.FileName))
+		}
+	}
+	return chosen
+}
+
+func isSameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+func ints(list []int64) (out []int) {
+	for _, n := range list {
+		out = append(out, int(n))
+	}
+	return out
 }
 
 // parseDevices reads 0,1 or cpu.
@@ -178,9 +334,16 @@ func (a *app) printConfig(r *generate.Result) error {
 	if err := t.Write(a.out); err != nil {
 		return err
 	}
-	for _, file := range r.Files {
+	for _, file := range slices.Concat(r.Files, r.Services) {
 		w.line(file.How, "%s, %s", terminal.Clean(file.Path), terminal.Bytes(file.Bytes))
 	}
+	for _, c := range r.Changes {
+		w.line("changed", "%s", terminal.Clean(changeText(c)))
+	}
+	if r.Memory != nil {
+		w.list("memory", memoryLines(r.Memory))
+	}
+	w.list("chosen", cleaned(r.Chosen))
 	w.list("note", cleaned(r.Notes))
 	for _, f := range r.Findings {
 		paint := map[findings.Severity]func(string) string{findings.Error: w.p.Bad, findings.Warning: w.p.Warn, findings.Note: w.p.Faint}[f.Severity]
@@ -190,6 +353,61 @@ func (a *app) printConfig(r *generate.Result) error {
 		w.line("unchanged", "all of it was there already")
 	}
 	return nil
+}
+
+func changeText(c generate.Change) string {
+	switch {
+	case c.From == "":
+		return fmt.Sprintf("%s is now %s (%s)", c.Field, terminal.Shorten(c.To, 100), c.Why)
+	case c.To == "":
+		return fmt.Sprintf("%s %s is gone (%s)", c.Field, terminal.Shorten(c.From, 100), c.Why)
+	}
+	return fmt.Sprintf("%s: %s, before %s (%s)", c.Field, terminal.Shorten(c.To, 100), terminal.Shorten(c.From, 100), c.Why)
+}
+
+// memoryLines tell what the model takes on each NPU, with the parts of the sum.
+func memoryLines(m *generate.Memory) []string {
+	least := ""
+	if len(m.Open) > 0 || m.Unknown > 0 {
+		least = "at least "
+	}
+	of := ""
+	if m.ChipBytes > 0 {
+		of = fmt.Sprintf(" of the %s of %s", terminal.Bytes(m.ChipBytes), m.Chip)
+	}
+	from := "estimated from the graph"
+	if m.Source != "graph" {
+		from = "planned in " + m.Source
+	}
+	if m.Emulated {
+		from += ", emulated"
+	}
+	lines := []string{
+		fmt.Sprintf("%s%s on each NPU%s, for %s (%s)", least, terminal.Bytes(m.TotalBytes), of, m.Sizes, from),
+		fmt.Sprintf("weights %s, %s; %s of work, %s of inputs and %s of outputs for %s", terminal.Bytes(m.WeightBytes), copiesText(m.WeightCopies),
+			terminal.Bytes(m.WorkBytes), terminal.Bytes(m.InputBytes), terminal.Bytes(m.OutputBytes), streamsText(m.Streams)),
+	}
+	if len(m.Open) > 0 {
+		lines = append(lines, "counted as 1, for nothing says how large it is: "+strings.Join(m.Open, ", "))
+	}
+	if m.Unknown > 0 {
+		lines = append(lines, fmt.Sprintf("not counted, for its size depends on data: %s in between", terminal.Counted(m.Unknown, "result")))
+	}
+	return cleaned(lines)
+}
+
+func streamsText(n int) string {
+	if n == 1 {
+		return "the one stream"
+	}
+	return fmt.Sprintf("each of %d streams", n)
+}
+
+func copiesText(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func formText(r *generate.Result) string {

@@ -27,7 +27,7 @@ func TestConfigJSONIsDocumented(t *testing.T) {
 			t.Errorf("%s is not there", name)
 		}
 	}
-	for _, object := range []any{generate.File{}, generate.Tensor{}, generate.Choice{}} {
+	for _, object := range []any{generate.File{}, generate.Tensor{}, generate.Choice{}, generate.Change{}, generate.Memory{}} {
 		for _, name := range fieldNames(reflect.TypeOf(object)) {
 			if !strings.Contains(section, "`"+name+"`") {
 				t.Errorf("%s of %T is not there", name, object)

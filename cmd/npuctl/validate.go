@@ -3,19 +3,21 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/npuctl/npuctl/configgen/rules"
-	"github.com/npuctl/npuctl/internal/atomicfile"
+	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/findings"
+	"github.com/npuctl/npuctl/internal/project"
 	"github.com/npuctl/npuctl/internal/terminal"
+	"github.com/npuctl/npuctl/internal/validation"
 	"github.com/npuctl/npuctl/soc"
 )
 
@@ -26,6 +28,20 @@ type validateFlags struct {
 	updateBaseline, fix    bool
 	lang, soc              string
 	listRules              bool
+
+	load        bool
+	server      string
+	loadTimeout time.Duration
+
+	numerics   bool
+	original   string
+	inputs     []string
+	samples    int
+	seed       uint64
+	tolerances []string
+	engine     string
+	library    string
+	sizes      sizeFlags
 }
 
 // validateFormats are the forms of output.
@@ -34,22 +50,24 @@ var validateFormats = []string{"table", "json", "sarif", "junit", "github"}
 func newValidateCommand(a *app) *cobra.Command {
 	f := &validateFlags{}
 	cmd := &cobra.Command{
-		Use:   "validate PATH...",
+		Use:   "validate [PATH...]",
 		Short: "Check a Triton model repository before it is deployed",
 		Long: "Says what a Triton server with the Ascend GE backend would refuse, and what it would\n" +
 			"take and then suffer from: each finding with its place, what happens at run time and\n" +
-			"how to repair it. PATH is a repository, a model's folder, a config.pbtxt, an .onnx or\n" +
-			"an .om. A config file that stands alone is judged in a repository made up around it.\n\n" +
+			"how to repair it. PATH is a repository, a model's folder, a config.pbtxt, an .onnx, an\n" +
+			".om or an npuctl.yaml, of which everything it names is checked; without PATH, the\n" +
+			"npuctl.yaml here. A config file that stands alone is judged in a repository made up\n" +
+			"around it.\n\n" +
+			"--load asks a real Triton server, too: one on the PATH, of the package nvidia-pytriton,\n" +
+			"or in an image that docker or podman has. It runs on the loopback address alone, and\n" +
+			"nothing of it stays. Where it has no npu_ge, a stand-in takes any model.\n\n" +
+			"--check-numerics runs the model and the one it was made from on the same inputs.\n\n" +
 			"A comment lets a rule pass: # npuctl:ignore RULE reason. It covers its own line and\n" +
 			"the next; above everything else in a file, it covers the file.",
-		Example: "  npuctl validate models\n  npuctl validate models --fix\n  npuctl validate models --format sarif --output findings.sarif",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && !f.listRules {
-				return fault.New(fault.Usage, "%s takes PATH..., not 0 arguments", cmd.CommandPath()).With("see %s --help", cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.validate(f, args) },
+		Example: "  npuctl validate models\n  npuctl validate models --fix\n  npuctl validate models --load\n" +
+			"  npuctl validate models --format sarif --output findings.sarif\n" +
+			"  npuctl validate model.opt.onnx --check-numerics --tolerance float16=1e-2",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd, f, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -62,20 +80,33 @@ func newValidateCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.updateBaseline, "update-baseline", false, "write the findings to the baseline")
 	flags.StringVar(&f.lang, "lang", "", "`language` of the texts: en, zh (default: that of LANG)")
 	flags.BoolVar(&f.listRules, "list-rules", false, "list all rules, and check nothing")
+	flags.BoolVar(&f.load, "load", false, "load the models into a real Triton server, too")
+	flags.StringVar(&f.server, "server", "", "the `server` of --load: path of a tritonserver or of a python with nvidia-pytriton, docker:IMAGE, podman:IMAGE")
+	flags.DurationVar(&f.loadTimeout, "load-timeout", 0, "how long one model may load: a `time` such as 5m (default 1m)")
+	flags.BoolVar(&f.numerics, "check-numerics", false, "compare a model with the one it was made from, on the same inputs")
+	flags.StringVar(&f.original, "original", "", "`file` that the model was made from (default by its build record or name; else what optimize makes of it is compared)")
+	flags.StringArrayVar(&f.inputs, "inputs", nil, "`file` or folder of inputs for --check-numerics; repeatable (default random)")
+	flags.IntVar(&f.samples, "samples", 5, "how many random sets of inputs (`N`)")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of random inputs")
+	flags.StringArrayVar(&f.tolerances, "tolerance", nil, "how far floats may be off: `1e-3`, or RELATIVE,ABSOLUTE; TYPE= or OUTPUT= before it; repeatable (default by type)")
+	f.sizes.add(flags)
+	flags.StringVar(&f.engine, "engine", "", "`name` of the engine for --check-numerics: ref, ort (default ort where it is)")
+	flags.StringVar(&f.library, "ort-lib", "", "ONNX Runtime `library` for --engine ort")
+	completeWords(cmd, "engine", engine.GraphEngines()...)
 	completeWords(cmd, "fail-on", "error", "warning", "note", "none")
 	completeWords(cmd, "format", validateFormats...)
 	completeWords(cmd, "lang", "en", "zh")
 	return cmd
 }
 
-// validation is what the flags mean.
-type validation struct {
-	options rules.Options
-	failOn  findings.Severity
-	format  string
+// validationPlan is what the flags mean.
+type validationPlan struct {
+	job    validation.Job
+	failOn findings.Severity
+	format string
 }
 
-func (a *app) validation(f *validateFlags) (v validation, err error) {
+func (a *app) validationPlan(f *validateFlags, paths []string) (v validationPlan, err error) {
 	if v.failOn, err = findings.ParseSeverity(f.failOn); err != nil {
 		return v, fault.New(fault.Usage, "--fail-on: %w", err)
 	}
@@ -86,7 +117,8 @@ func (a *app) validation(f *validateFlags) (v validation, err error) {
 	if !slices.Contains(validateFormats, v.format) {
 		return v, fault.New(fault.Usage, "--format %s: there are %s", f.format, strings.Join(validateFormats, ", "))
 	}
-	if v.options.Language, err = languageOf(f.lang); err != nil {
+	v.job = validation.Job{Paths: paths, Load: f.load, Server: f.server, LoadTimeout: f.loadTimeout}
+	if v.job.Language, err = languageOf(f.lang); err != nil {
 		return v, err
 	}
 	if f.soc != "" {
@@ -94,12 +126,44 @@ func (a *app) validation(f *validateFlags) (v validation, err error) {
 		if err != nil {
 			return v, fault.New(fault.Usage, "--soc: %w", err)
 		}
-		v.options.Chip = &chip
+		v.job.Chip = &chip
 	}
-	if f.updateBaseline && f.baseline == "" {
-		return v, fault.New(fault.Usage, "--update-baseline needs --baseline FILE")
+	if v.job.Numerics, err = f.checkNumerics(); err != nil {
+		return v, err
 	}
-	return v, nil
+	return v, f.contradiction()
+}
+
+// contradiction refuses flags that make no sense by themselves.
+func (f *validateFlags) contradiction() error {
+	isNumeric := f.original != "" || len(f.inputs) > 0 || len(f.tolerances) > 0 || f.engine != "" || f.library != "" || f.sizes.isSet()
+	switch {
+	case f.updateBaseline && f.baseline == "":
+		return fault.New(fault.Usage, "--update-baseline needs --baseline FILE")
+	case f.server != "" && !f.load:
+		return fault.New(fault.Usage, "--server %s does nothing without --load", f.server)
+	case f.loadTimeout < 0:
+		return fault.New(fault.Usage, "--load-timeout %s: a time is not negative", f.loadTimeout)
+	case isNumeric && !f.numerics:
+		return fault.New(fault.Usage, "--original, --inputs, --tolerance, --engine, --ort-lib and sizes are for --check-numerics")
+	case f.samples < 1:
+		return fault.New(fault.Usage, "--samples %d: give a number from 1 up", f.samples)
+	}
+	return nil
+}
+
+// checkNumerics gives what to compare; nil when nothing.
+func (f *validateFlags) checkNumerics() (*validation.Numerics, error) {
+	if !f.numerics {
+		return nil, nil
+	}
+	n := &validation.Numerics{Original: f.original, Inputs: f.inputs, Samples: f.samples, Seed: f.seed, Engine: f.engine, Library: f.library}
+	var err error
+	if n.Tolerances, err = validation.ParseTolerances(f.tolerances); err != nil {
+		return nil, err
+	}
+	n.Sizes, err = f.sizes.specialization()
+	return n, err
 }
 
 // languageOf gives the language that a flag or the environment asks for.
@@ -115,60 +179,86 @@ func languageOf(flag string) (rules.Language, error) {
 	return 0, fault.New(fault.Usage, "--lang %s: there are en and zh", flag)
 }
 
-func (a *app) validate(f *validateFlags, paths []string) error {
-	v, err := a.validation(f)
+func (a *app) validate(cmd *cobra.Command, f *validateFlags, paths []string) error {
+	v, err := a.validationPlan(f, paths)
 	if err != nil {
 		return err
 	}
 	if f.listRules {
 		return a.listRules(v)
 	}
-	result, err := rules.Check(paths, v.options)
-	if err != nil {
+	if err := v.settlePaths(cmd); err != nil {
 		return err
 	}
 	if f.fix {
-		if result, err = a.fixFindings(paths, v, result); err != nil {
+		if err := a.fixFindings(cmd, v.job); err != nil {
 			return err
 		}
+	}
+	var stop func()
+	v.job.Progress, stop = a.progress()
+	result, err := v.job.Run(cmd.Context())
+	stop()
+	if err != nil {
+		return err
 	}
 	found, err := applyBaseline(f, result.Findings)
 	if err != nil {
 		return err
 	}
-	report := findings.Report{Findings: found, Rules: describeRules(v.options.Language), Checked: result.Checked}
-	if err := a.printValidation(f, v, report, result.Verdict); err != nil {
+	r := validationReport{
+		Report: findings.Report{Findings: found, Rules: describeRules(v.job.Language), Checked: result.Checked},
+		result: result, plan: v,
+	}
+	if err := a.printValidation(f, r); err != nil {
 		return err
 	}
-	if !report.Reaches(v.failOn) {
+	if !r.Reaches(v.failOn) {
 		return nil
 	}
-	failure := fault.New(fault.Goal, "%s", countText(report, rules.English))
+	failure := fault.New(fault.Goal, "%s", countText(r.Report, rules.English))
 	if v.format == "json" && f.output == "" {
-		return &detailed{failure, findings.NewDocument(found, string(result.Verdict))}
+		return &detailed{failure, r.document()}
 	}
 	return failure
+}
+
+// settlePaths takes the project file of the working directory where no path is given,
+// and its chip where no chip is.
+func (v *validationPlan) settlePaths(cmd *cobra.Command) error {
+	if len(v.job.Paths) > 0 {
+		// One that does not read is no matter of other paths: naming it tells what is wrong.
+		v.job.Project, _ = project.Find(".")
+		return nil
+	}
+	if _, err := os.Stat(project.FileName); err != nil {
+		return fault.New(fault.Usage, "%s takes PATH..., and there is no %s here", cmd.CommandPath(), project.FileName).With("see %s --help", cmd.CommandPath())
+	}
+	v.job.Paths = []string{project.FileName}
+	return nil
 }
 
 // rounds bounds how often files are fixed and checked again.
 const rounds = 5
 
-// fixFindings repairs until nothing more can be repaired, and gives what is left.
-func (a *app) fixFindings(paths []string, v validation, result rules.Result) (rules.Result, error) {
+// fixFindings repairs until nothing more can be repaired.
+func (a *app) fixFindings(cmd *cobra.Command, job validation.Job) error {
+	job.Load, job.Numerics = false, nil
 	fixed := map[string]bool{}
 	for range rounds {
+		result, err := job.Run(cmd.Context())
+		if err != nil {
+			return err
+		}
 		changed, err := findings.Fix(result.Findings)
 		if err != nil {
-			return result, fault.New(fault.Input, "fix: %w", err)
-		}
-		if len(changed) == 0 {
-			break
+			return fault.New(fault.Input, "fix: %w", err)
 		}
 		for _, path := range changed {
 			fixed[path] = true
 		}
-		if result, err = rules.Check(paths, v.options); err != nil {
-			return result, err
+		if len(changed) == 0 {
+			break
 		}
 	}
 	if !a.quiet {
@@ -176,7 +266,7 @@ func (a *app) fixFindings(paths []string, v validation, result rules.Result) (ru
 			fmt.Fprintf(a.err, "npuctl: fixed %s\n", terminal.Clean(path))
 		}
 	}
-	return result, nil
+	return nil
 }
 
 // applyBaseline leaves out what the baseline knows, or writes it anew.
@@ -206,154 +296,9 @@ func describeRules(l rules.Language) []findings.Rule {
 	return out
 }
 
-// printValidation writes the findings in their form to the file or to standard output.
-func (a *app) printValidation(f *validateFlags, v validation, r findings.Report, verdict rules.Verdict) error {
-	isFailing := r.Reaches(v.failOn)
-	if f.output != "" {
-		err := atomicfile.Write(f.output, func(file *os.File) error { return a.writeValidation(file, v, r, verdict, terminal.Palette{}) })
-		if err != nil {
-			return fault.New(fault.Missing, "write the findings: %w", err)
-		}
-		return nil
-	}
-	if a.quiet && v.format == "table" || v.format == "json" && isFailing {
-		return nil // a failure prints the object itself
-	}
-	return a.writeValidation(a.out, v, r, verdict, a.palette())
-}
-
-func (a *app) writeValidation(w io.Writer, v validation, r findings.Report, verdict rules.Verdict, p terminal.Palette) error {
-	switch v.format {
-	case "json":
-		return findings.WriteJSON(w, r.Findings, string(verdict))
-	case "sarif":
-		return findings.WriteSARIF(w, r, versionText())
-	case "junit":
-		return findings.WriteJUnit(w, r, v.failOn)
-	case "github":
-		return findings.WriteGitHub(w, r.Findings)
-	}
-	return printFindings(w, r, verdict, v.options.Language, p)
-}
-
-// verdictTexts are how a table ends.
-var verdictTexts = map[rules.Verdict]rules.Text{
-	rules.Accept: {"the server accepts it", "服务器会接受"},
-	rules.Refuse: {"the server refuses it", "服务器会拒绝"},
-}
-
-// printFindings writes a table a file, and what the server would say.
-func printFindings(w io.Writer, r findings.Report, verdict rules.Verdict, l rules.Language, p terminal.Palette) error {
-	for i := 0; i < len(r.Findings); {
-		end := i
-		t := terminal.Table{Header: []string{"", rules.Text{"place", "位置"}.In(l), rules.Text{"rule", "规则"}.In(l), rules.Text{"finding", "问题"}.In(l)}}
-		for ; end < len(r.Findings) && r.Findings[end].File == r.Findings[i].File; end++ {
-			t.Rows = append(t.Rows, findingRow(r.Findings[end], p))
-		}
-		fmt.Fprintln(w, p.Bold(terminal.Clean(r.Findings[i].File)))
-		if err := t.Write(w); err != nil {
-			return err
-		}
-		i = end
-	}
-	_, err := fmt.Fprintf(w, "%s; %s\n", countText(r, l), verdictTexts[verdict].In(l))
-	return err
-}
-
-func findingRow(f findings.Finding, p terminal.Palette) []string {
-	paint := map[findings.Severity]func(string) string{findings.Error: p.Bad, findings.Warning: p.Warn, findings.Note: p.Faint}[f.Severity]
-	place := ""
-	if f.Line > 0 {
-		place = fmt.Sprintf("%d:%d", f.Line, f.Column)
-	}
-	lines := wrap(f.Message)
-	for _, part := range []string{f.Effect, f.Fix} {
-		if part != "" {
-			lines = append(lines, indent(wrap(part))...)
-		}
-	}
-	if f.Server != "" {
-		for _, line := range indent(wrap("Triton: " + f.Server)) {
-			lines = append(lines, p.Faint(line))
-		}
-	}
-	return []string{paint(f.Severity.String()), place, f.Rule, strings.Join(lines, "\n")}
-}
-
-func indent(lines []string) []string {
-	for i := range lines {
-		lines[i] = "  " + lines[i]
-	}
-	return lines
-}
-
-// findingWidth is how wide the last column gets. A Chinese character takes two.
-const findingWidth = 80
-
-// wrap breaks a text into lines at blanks, and between Chinese characters.
-func wrap(text string) (lines []string) {
-	line, width := "", 0
-	for _, word := range breakable(terminal.Clean(text)) {
-		n := displayWidth(strings.TrimRight(word, " "))
-		if width+n > findingWidth && line != "" {
-			lines = append(lines, strings.TrimRight(line, " "))
-			line, width = "", 0
-		}
-		line += word
-		width += displayWidth(word)
-	}
-	return append(lines, strings.TrimRight(line, " "))
-}
-
-// breakable cuts a text behind blanks and behind wide characters.
-func breakable(text string) (words []string) {
-	start := 0
-	runes := []rune(text)
-	for i, r := range runes {
-		if r == ' ' || isWide(r) && i+1 < len(runes) && !strings.ContainsRune("，。；：）、", runes[i+1]) {
-			words = append(words, string(runes[start:i+1]))
-			start = i + 1
-		}
-	}
-	return append(words, string(runes[start:]))
-}
-
-func isWide(r rune) bool { return r >= 0x2e80 && r <= 0xffef }
-
-func displayWidth(s string) (n int) {
-	for _, r := range s {
-		n++
-		if isWide(r) {
-			n++
-		}
-	}
-	return n
-}
-
-// countTexts are numbers of findings: of one, and of several.
-var countTexts = map[findings.Severity][2]rules.Text{
-	findings.Error:   {{"%d error", "%d 个错误"}, {"%d errors", "%d 个错误"}},
-	findings.Warning: {{"%d warning", "%d 个警告"}, {"%d warnings", "%d 个警告"}},
-	findings.Note:    {{"%d note", "%d 条提示"}, {"%d notes", "%d 条提示"}},
-}
-
-// countText says how many findings there are of each severity.
-func countText(r findings.Report, l rules.Language) string {
-	var parts []string
-	for _, s := range []findings.Severity{findings.Error, findings.Warning, findings.Note} {
-		if n := r.Count(s); n > 0 {
-			parts = append(parts, fmt.Sprintf(countTexts[s][min(n, 2)-1].In(l), n))
-		}
-	}
-	if parts == nil {
-		return rules.Text{"no findings", "没有问题"}.In(l)
-	}
-	return strings.Join(parts, rules.Text{", ", "，"}.In(l))
-}
-
 // listRules prints the table of rules.
-func (a *app) listRules(v validation) error {
-	list := describeRules(v.options.Language)
+func (a *app) listRules(v validationPlan) error {
+	list := describeRules(v.job.Language)
 	if v.format == "json" {
 		return a.printJSON(map[string]any{"rules": ruleRows(list)})
 	}

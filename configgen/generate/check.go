@@ -3,6 +3,7 @@ package generate
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,19 +17,22 @@ import (
 
 // check holds the config against the rules, alone and beside a model that has the
 // signature of ours and nothing else, and the model's operators against those of CANN.
-// An error in the config is a failure: it is not written. What the operators are found
-// to be is told, and no fault of the config.
-func (p *plan) check(r *Result) ([]findings.Finding, error) {
+// An error in the config is a failure: it is not written. One that a config that is
+// changed had before is told and no more, for it is its author's. What the operators are
+// found to be is told, and no fault of the config.
+func (p *plan) check(r *Result, old *standing) ([]findings.Finding, error) {
 	options := rules.Options{Chip: p.Chip}
-	alone := rules.CheckText(r.Config, []byte(r.Text), options)
-	if err := refused(alone.Findings); err != nil {
-		return nil, err
-	}
-	found, err := p.checkBeside(r, options)
+	found, err := p.checkText(r.Config, r.Text, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := refused(found); err != nil {
+	var before []findings.Finding
+	if old != nil && refused(found, nil) != nil {
+		if before, err = p.checkText(r.Config, old.doc.Text, options); err != nil {
+			return nil, err
+		}
+	}
+	if err := refused(found, before); err != nil {
 		return nil, err
 	}
 	if !p.isGE() {
@@ -41,18 +45,29 @@ func (p *plan) check(r *Result) ([]findings.Finding, error) {
 	return append(found, model.Findings...), nil
 }
 
-// refused gives a failure for the first error among findings.
-func refused(all []findings.Finding) error {
+// checkText holds a config against the rules: alone first, as what is wrong there would
+// be told in other words beside the model.
+func (p *plan) checkText(path, text string, options rules.Options) ([]findings.Finding, error) {
+	alone := rules.CheckText(path, []byte(text), options).Findings
+	if refused(alone, nil) != nil {
+		return alone, nil
+	}
+	return p.checkBeside(text, options)
+}
+
+// refused gives a failure for the first error among findings that was not there before.
+func refused(all, before []findings.Finding) error {
 	for _, f := range all {
-		if f.Severity == findings.Error || f.Refuses {
-			return fault.New(fault.Input, "the config would not do: %s (%s)", f.Message, f.Rule).With("%s", f.Fix)
+		isOld := slices.ContainsFunc(before, func(b findings.Finding) bool { return b.Rule == f.Rule && b.Message == f.Message })
+		if !isOld && (f.Severity == findings.Error || f.Refuses) {
+			return fault.New(fault.Input, "%s:%d:%d of the config that would be written: %s (%s)", f.File, f.Line, f.Column, f.Message, f.Rule).With("%s", f.Fix)
 		}
 	}
 	return nil
 }
 
 // checkBeside checks the config in a repository of its own, made for the check.
-func (p *plan) checkBeside(r *Result, options rules.Options) ([]findings.Finding, error) {
+func (p *plan) checkBeside(text string, options rules.Options) ([]findings.Finding, error) {
 	folder, err := os.MkdirTemp("", "npuctl-config-")
 	if err != nil {
 		return nil, fault.New(fault.Missing, "make a folder to check the config in: %w", err)
@@ -67,7 +82,10 @@ func (p *plan) checkBeside(r *Result, options rules.Options) ([]findings.Finding
 		}
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(model, configFile), []byte(r.Text), 0o644)
+		err = os.WriteFile(filepath.Join(model, configFile), []byte(text), 0o644)
+	}
+	if err == nil {
+		err = p.standInFiles(model)
 	}
 	if err == nil {
 		err = p.standIn().Save(filepath.Join(version, modelFile), onnx.SaveOptions{})
@@ -86,6 +104,47 @@ func (p *plan) checkBeside(r *Result, options rules.Options) ([]findings.Finding
 		}
 	}
 	return result.Findings, nil
+}
+
+// standInFiles makes files of the size of those that the config speaks of: warm-up data,
+// and what lies beside a config that was there, such as labels.
+func (p *plan) standInFiles(model string) error {
+	sizes := map[string]int64{}
+	for _, d := range p.warmupFiles {
+		sizes[filepath.Join(warmupFolder, d.name)] = d.bytes
+	}
+	real := filepath.Join(p.Repository, p.Name)
+	for _, folder := range []string{".", warmupFolder, "initial_state"} {
+		entries, _ := os.ReadDir(filepath.Join(real, folder)) // none, where it cannot be read
+		for _, e := range entries[:min(len(entries), entriesLimit)] {
+			if info, err := os.Stat(filepath.Join(real, folder, e.Name())); err == nil && info.Mode().IsRegular() && e.Name() != configFile {
+				sizes[filepath.Join(folder, e.Name())] = info.Size()
+			}
+		}
+	}
+	for name, size := range sizes {
+		if err := standInFile(filepath.Join(real, name), filepath.Join(model, name), size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smallFile is what is copied; of larger files only the size counts.
+const smallFile = 1 << 20
+
+func standInFile(from, to string, size int64) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	data := []byte(nil)
+	if size <= smallFile {
+		data, _ = os.ReadFile(from) // its size alone counts then
+	}
+	if err := os.WriteFile(to, data, 0o644); err != nil {
+		return err
+	}
+	return os.Truncate(to, size)
 }
 
 // otherVersions are the version folders that are in the repository already.

@@ -13,16 +13,15 @@ import (
 	"github.com/npuctl/npuctl/internal/suggest"
 )
 
-// document gives the text of config.pbtxt, and reads it back: a text that says
-// anything else than the plan is a fault of ours.
-func (p *plan) document() ([]byte, error) {
+// document gives the config as a tree with its reasons, and reads its text back: one
+// that does not read is a fault of ours.
+func (p *plan) document() (*configgen.Document, error) {
 	doc := configgen.NewDocument(configFile, p.config())
 	p.explain(doc)
-	text := doc.Print()
-	if _, err := configgen.Parse(configFile, text); err != nil {
+	if _, err := configgen.Parse(configFile, doc.Print()); err != nil {
 		return nil, fault.New(fault.Internal, "the config that was made does not read: %w", err)
 	}
-	return text, nil
+	return doc, nil
 }
 
 const (
@@ -35,7 +34,7 @@ func (p *plan) config() *configgen.Config {
 	policy, _ := parsePolicy(p.VersionPolicy) // it has been checked
 	c := &configgen.Config{
 		Name: p.Name, Backend: p.Backend, MaxBatchSize: p.maxBatch, VersionPolicy: policy, DynamicBatching: p.batching,
-		InstanceGroup: []configgen.InstanceGroup{p.instances()},
+		InstanceGroup: []configgen.InstanceGroup{p.instances()}, Warmup: p.warmups,
 	}
 	for _, in := range p.inputs {
 		dims, reshape := p.dims(in)
@@ -164,6 +163,12 @@ func (p *plan) parameters() (list []configgen.Entry[string, configgen.Parameter]
 		add("graph.ge.dynamicDims", p.gears.dimsText(), p.gearsWhy())
 		add("graph.ge.dynamicNodeType", "1", "Gears are sizes of the graph's inputs.")
 	}
+	for _, d := range p.Dump {
+		add("dump_"+d, "1", dumpWhy[d])
+	}
+	if p.Profiling != "" {
+		add("profiling", p.Profiling, profilingWhy[p.Profiling])
+	}
 	if p.AICoreNum != "" {
 		add("session.ge.aicoreNum", p.AICoreNum, "Cores for this model. Without session. in front, npu_ge would ignore it in this file.")
 	}
@@ -175,6 +180,19 @@ func (p *plan) parameters() (list []configgen.Entry[string, configgen.Parameter]
 	}
 	return list
 }
+
+// What the switches of the backend do. Its folders are relative to where the server was
+// started, which must not be the repository.
+var (
+	dumpWhy = map[string]string{
+		"graph": "Each compiled graph is written into ./dump_graph, which is emptied first. Not for production.",
+		"data":  "Every tensor of every request is written into ./dump_data, which must exist. Not for production.",
+	}
+	profilingWhy = map[string]string{
+		"true":    "The profiler runs as long as the server; msprof --export=on --output=./ reads what it left in ./profiling.",
+		"dynamic": "msprof --dynamic=on --pid=PID attaches to the server and starts and stops the profiler.",
+	}
+)
 
 func (p *plan) gearsWhy() string {
 	why := fmt.Sprintf("%s.", p.gears.axesText())
@@ -198,6 +216,9 @@ func wasText(n int) string {
 // precisionKeys are the options of precision modes, the newer one first.
 var precisionKeys = [...]string{"precision_mode_v2", "precision_mode"}
 
+// precisionPrefix begins the parameters of precision modes.
+const precisionPrefix = "session.ge.exec."
+
 // precisionKey gives the parameter of a precision mode: the newer one where it has the
 // word.
 func precisionKey(mode string) (string, error) {
@@ -208,7 +229,7 @@ func precisionKey(mode string) (string, error) {
 				continue
 			}
 			if mode == "" || slices.Contains(f.Values, mode) {
-				return "session.ge.exec." + option, nil
+				return precisionPrefix + option, nil
 			}
 			all = append(all, f.Values...)
 		}
@@ -218,7 +239,7 @@ func precisionKey(mode string) (string, error) {
 
 // explain writes the reasons into the document.
 func (p *plan) explain(doc *configgen.Document) {
-	head := fmt.Sprintf("Made by npuctl config of %s.", visible(filepath.Base(p.Model)))
+	head := fmt.Sprintf("Made by npuctl config of %s. It writes comments that begin with a colon anew when what they explain changes; all else is yours.", visible(filepath.Base(p.Model)))
 	switch {
 	case p.gears != nil:
 		head += " Form: gears."
@@ -254,13 +275,16 @@ func (p *plan) explain(doc *configgen.Document) {
 // commentWidth is how long a line of a comment gets.
 const commentWidth = 88
 
-// comment adds a text in lines.
+// comment adds a text in lines, which bear the mark of what npuctl wrote.
 func comment(lines *[]string, text string) {
 	line := ""
 	for _, word := range strings.Fields(visible(text)) {
 		if line != "" && len(line)+1+len(word) > commentWidth {
 			*lines = append(*lines, line)
 			line = ""
+		}
+		if line == "" {
+			line = configgen.OwnMark
 		}
 		line += " " + word
 	}

@@ -7,9 +7,17 @@
 //	              computed, and whether the first axis is a batch
 //	plan.go       what follows from it for the server: max_batch_size, merging
 //	gears.go      the sizes that the NPU's graph is compiled for
+//	queue.go      what happens to requests that wait for a batch
+//	warmup.go     what each instance runs first: every size that there is
 //	config.go     the config of the plan, each choice with its reason as a comment
 //	check.go      the config against the rules of npuctl validate, before it is written
+//	memory.go     what that takes on an NPU, held against the chip
 //	place.go      the files into their places
+//
+// Where a config stands already, it is read before the plan, which takes over what
+// nobody asks for otherwise (standing.go), and changed afterwards where the plan demands
+// or a flag asks for something else (merge.go). All else of it stays, byte for byte.
+// What can neither stay nor be changed is refused with its place; Force makes a new one.
 //
 // # What npu_ge makes of a config
 //

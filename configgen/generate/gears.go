@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,7 +53,11 @@ func (j *Job) readGears(s *signature) (*gearSet, error) {
 	}
 	plan, err := gears.Fit(inputs, j.Gears)
 	if err != nil {
-		return nil, fault.New(fault.Usage, "--gears %s: %w", j.Gears, err)
+		f := fault.New(fault.Usage, "--gears %s: %w", j.Gears, err)
+		if how := howToWrite(j.Gears, gears.OpenAxes(inputs)); how != "" {
+			f = f.With("%s", how)
+		}
+		return nil, f
 	}
 	if plan, err = mergeAxes(plan, gears.OpenAxes(inputs)); err != nil {
 		return nil, fault.New(fault.Usage, "--gears %s: %w", j.Gears, err)
@@ -76,6 +81,35 @@ func (j *Job) readGears(s *signature) (*gearSet, error) {
 		g.rows = append(g.rows, g.row(gear, s))
 	}
 	return g, nil
+}
+
+// howToWrite shows how gears of several axes are written, with the numbers that were
+// given for the first of them; "" where there is one axis.
+func howToWrite(text string, axes []gears.Axis) string {
+	if len(axes) < 2 {
+		return ""
+	}
+	list, err := gears.Parse(text)
+	if err != nil || len(list) == 0 {
+		return ""
+	}
+	firsts := list[0]
+	if len(list) > 1 {
+		firsts = nil
+		for _, gear := range list {
+			firsts = append(firsts, gear[0])
+		}
+	}
+	var rest []string
+	for _, a := range axes[1:] {
+		rest = append(rest, cmp.Or(a.Name, a.Places[0].String()))
+	}
+	var shown []string
+	for _, n := range firsts[:min(len(firsts), 4)] {
+		shown = append(shown, fmt.Sprintf("%d,%s", n, strings.Join(rest, ",")))
+	}
+	open := strings.Join(rest, " and ")
+	return fmt.Sprintf("a gear has a number for each axis, and a semicolon stands between gears: write %q with sizes for %s; or fix %s with --dim or --input-shape", strings.Join(shown, ";"), open, open)
 }
 
 // mostGears is how many gears a chip takes, or any.
@@ -149,6 +183,11 @@ func (g *gearSet) fillBatches(text string) error {
 // maxGears bounds what is made of a list; every limit of a chip is lower.
 const maxGears = 1024
 
+// sizeAt is the size that a gear gives a dim of an input.
+func (g *gearSet) sizeAt(gear []int64, input string, axis int) (size int64, ok bool) {
+	return g.plan.SizeAt(gear, gears.Place{Input: input, Dim: axis})
+}
+
 // row gives a gear's number for each open place.
 func (g *gearSet) row(gear []int64, s *signature) (row []int64) {
 	for _, in := range s.inputs {
@@ -156,7 +195,7 @@ func (g *gearSet) row(gear []int64, s *signature) (row []int64) {
 			if d.size != open {
 				continue
 			}
-			size, _ := g.plan.SizeAt(gear, gears.Place{Input: in.name, Dim: i})
+			size, _ := g.sizeAt(gear, in.name, i)
 			row = append(row, size)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnx/text"
 	"github.com/npuctl/npuctl/onnxpass"
+	"github.com/npuctl/npuctl/soc"
 )
 
 var update = flag.Bool("update", false, "write the golden configs anew")
@@ -64,6 +65,14 @@ func modelIn(t testing.TB, folder, graph string, options onnx.SaveOptions) strin
 
 func sized(n int32) *int32 { return &n }
 
+func chip(name string) *soc.Chip {
+	c, err := soc.Lookup(name)
+	if err != nil {
+		panic(err)
+	}
+	return &c
+}
+
 // What is written for each form; run with -update after a change, and read the diff.
 func TestGolden(t *testing.T) {
 	for _, test := range []struct {
@@ -73,6 +82,8 @@ func TestGolden(t *testing.T) {
 		{"static", fixed, generate.Job{Static: true, Devices: []int{0, 1}, Instances: 4, Precision: "origin"}},
 		{"static_batch", batched, generate.Job{Static: true, MaxBatch: sized(4)}},
 		{"gears", batched, generate.Job{Gears: "1,2,4", MaxQueueDelay: 2 * time.Millisecond, AICoreNum: "12|10", Devices: []int{4}, Streams: 2}},
+		{"gears_all", batched, generate.Job{Gears: "1,2", Warmup: &generate.Warmup{Kind: "random", Count: 2}, Profiling: "dynamic", Dump: []string{"graph", "data"},
+			Queue: generate.Queue{Priorities: 3, DefaultPriority: 2, Timeout: time.Second, Action: "delay", AllowOverride: true, MaxSize: 64}}},
 		{"gears_picture", picture, generate.Job{Gears: "224,224;336,336", Precision: "force_fp32"}},
 		{"gears_length", pooled, generate.Job{Gears: "1,16;2,32"}},
 		{"dynamic", batched, generate.Job{Preferred: []int32{4, 8}, VersionPolicy: "specific:3", Version: 3}},
@@ -151,7 +162,7 @@ func stands(t rapid.TB, r *generate.Result) {
 	}
 	for _, f := range result.Findings {
 		isOperator := f.Rule == "chip-refused"
-		isExpected := f.Rule == "backend-installed" || f.Rule == "batch-in-dims" || f.Rule == "instance-gpu-there" || strings.HasPrefix(f.Rule, "preferred-") ||
+		isExpected := f.Rule == "backend-installed" || f.Rule == "scalar-tensor" || f.Rule == "batch-in-dims" || f.Rule == "instance-gpu-there" || strings.HasPrefix(f.Rule, "preferred-") || strings.HasPrefix(f.Rule, "queue-") ||
 			f.Rule == "ge-gears-input" && strings.Contains(r.Text, "reshape { }") // the rule takes dims for what the model sees
 		if f.Severity == findings.Error && !isOperator || f.Severity == findings.Warning && !isExpected {
 			t.Errorf("%s: %s", f.Rule, f.Message)
@@ -290,6 +301,9 @@ func TestRefusals(t *testing.T) {
 		{"the batch twice", fixed, generate.Job{MaxBatch: sized(4)}, fault.Usage, "the first dim of input image is 2"},
 		{"a batch of a model with open outputs", lengths, generate.Job{MaxBatch: sized(4)}, fault.Usage, "wrong axis"},
 		{"another batch than the gears", batched, generate.Job{Gears: "1,2", MaxBatch: sized(4)}, fault.Usage, "largest batch of --gears is 2"},
+		{"gears of one axis for three", `net (float[N,L,W] x) => (float[N,L,W] y) { y = Relu (x) }`, generate.Job{Gears: "1,2,4"}, fault.Usage, `a gear has a number for each axis, and a semicolon stands between gears: write "1,L,W;2,L,W;4,L,W" with sizes for L and W; or fix L and W`},
+		{"gears of one axis for two", lengths, generate.Job{Gears: "1,2,4"}, fault.Usage, `write "1,L;2,L;4,L" with sizes for L`},
+		{"gears of one axis for two without names", picture, generate.Job{Gears: "224;336"}, fault.Usage, `write "224,W;336,W" with sizes for W`},
 		{"more gears than there can be", batched, generate.Job{Gears: "1,200"}, fault.Usage, "200 gears"},
 		{"many more", batched, generate.Job{Gears: "1,2147483647"}, fault.Usage, "does not pad"},
 		{"preferred above the largest", batched, generate.Job{Preferred: []int32{16}}, fault.Usage, "above max_batch_size 8"},
@@ -298,6 +312,20 @@ func TestRefusals(t *testing.T) {
 		{"an endless delay", batched, generate.Job{MaxQueueDelay: time.Hour}, fault.Usage, "up to 1m0s"},
 		{"a precision that there is not", batched, generate.Job{Precision: "orign"}, fault.Usage, "origin"},
 		{"cores", batched, generate.Job{AICoreNum: "a|b"}, fault.Usage, "cube|vector"},
+		{"more cores than the chip", batched, generate.Job{AICoreNum: "30|10", Chip: chip("910B3")}, fault.Usage, "Ascend910B3 has 20|40"},
+		{"two kinds of cores where there is one", batched, generate.Job{AICoreNum: "4|4", Chip: chip("310P3")}, fault.Usage, "one kind of core"},
+		{"no cores", batched, generate.Job{AICoreNum: "4|0", Chip: chip("910B3")}, fault.Usage, "Ascend910B3 has 20|40"},
+		{"a profiler that there is not", batched, generate.Job{Profiling: "on"}, fault.Usage, "true or dynamic"},
+		{"a dump that there is not", batched, generate.Job{Dump: []string{"graph", "all"}}, fault.Usage, "--dump graph,all"},
+		{"a profiler on CPUs", batched, generate.Job{Profiling: "true", Backend: generate.ONNXRuntime}, fault.Usage, "--profiling would be ignored"},
+		{"a queue without batches", fixed, generate.Job{Queue: generate.Queue{MaxSize: 4}}, fault.Usage, "requests are not merged"},
+		{"a priority that there is not", batched, generate.Job{Queue: generate.Queue{Priorities: 2, DefaultPriority: 3}}, fault.Usage, "there are 2 levels"},
+		{"an order and priorities", batched, generate.Job{Queue: generate.Queue{Priorities: 2, PreserveOrdering: true}}, fault.Usage, "takes one of them"},
+		{"an override of nothing", batched, generate.Job{Queue: generate.Queue{AllowOverride: true}}, fault.Usage, "can only shorten"},
+		{"an action without a timeout", batched, generate.Job{Queue: generate.Queue{Action: "delay"}}, fault.Usage, "nothing times out"},
+		{"a warm-up of open dims", pooled, generate.Job{Warmup: &generate.Warmup{}}, fault.Usage, "x[1] (L) is open, and a warm-up needs sizes"},
+		{"a warm-up that there is not", batched, generate.Job{Warmup: &generate.Warmup{Kind: "ones"}}, fault.Usage, "zero or random"},
+		{"data for no input", batched, generate.Job{Warmup: &generate.Warmup{Data: map[string]string{"imag": "x.npy"}}}, fault.Usage, "image"},
 		{"a device twice", batched, generate.Job{Devices: []int{1, 1}}, fault.Usage, "--devices"},
 		{"an NPU called cpu", batched, generate.Job{CPU: true}, fault.Usage, "--devices cpu"},
 		{"a version that is not there", batched, generate.Job{VersionPolicy: "specific:1,2"}, fault.Input, "version 2"},
@@ -353,13 +381,12 @@ func TestPlaces(t *testing.T) {
 
 	other := job
 	other.Gears = "1,2"
-	if _, err := run(other); err == nil || fault.FamilyOf(err) != fault.Usage || !strings.Contains(err.Error(), "--force") {
-		t.Errorf("another config: %v", err)
+	if r, err := run(other); err != nil || !r.Written || !strings.Contains(r.Diff, "\n-max_batch_size: 8\n") || len(r.Changes) != 5 {
+		t.Errorf("another config: %+v, %v", r, err)
 	}
 	other.Force = true
-	forced, err := run(other)
-	if err != nil || !forced.Written || !strings.Contains(forced.Diff, "\n-max_batch_size: 8\n") {
-		t.Errorf("with force: %+v, %v", forced, err)
+	if r, err := run(other); err != nil || len(r.Changes) > 0 || r.Text == first.Text {
+		t.Errorf("with force: %+v, %v", r, err)
 	}
 
 	model2 := other

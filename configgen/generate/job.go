@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,6 +62,10 @@ type Job struct {
 	NoBatching bool
 	// MaxQueueDelay is how long a request waits for others.
 	MaxQueueDelay time.Duration
+	// Queue is what happens to requests that wait.
+	Queue Queue
+	// Warmup says what each instance runs before the server is ready; nil is nothing.
+	Warmup *Warmup
 
 	// Instances is how many instances run (0 is 1), Devices the NPUs or GPUs that they
 	// run on (nil leaves it to the backend), Streams how many run beside each other on
@@ -72,6 +77,9 @@ type Job struct {
 	Precision string
 	// AICoreNum limits the cores: cube|vector, or one number.
 	AICoreNum string
+	// Profiling is true or dynamic; Dump holds graph, data or both.
+	Profiling string
+	Dump      []string
 	// VersionPolicy is latest, latest:N, all or specific:1,3; "" is latest.
 	VersionPolicy string
 	// Chip is held against the plan; nil for none in particular.
@@ -79,11 +87,20 @@ type Job struct {
 
 	// Link makes hard links instead of copies.
 	Link bool
-	// Force replaces files that differ.
+	// Compiled is an .om of the model, whose needs of memory its compiler planned; "" has
+	// them estimated from the graph.
+	Compiled string
+
+	// Force replaces files that differ, and a config that is there instead of changing it.
 	Force bool
 	// Preview writes nothing.
 	Preview bool
+
+	asked asked
 }
+
+// asked says what was asked for, where a default hides it later.
+type asked struct{ instances, devices, streams, precision, batching, versions bool }
 
 // Result is what was written, or would be.
 type Result struct {
@@ -103,6 +120,14 @@ type Result struct {
 	Choices      []Choice           `json:"choices"`
 	Notes        []string           `json:"notes"`
 	Findings     []findings.Finding `json:"findings"`
+	// Chosen says what of the job was taken from elsewhere, and why.
+	Chosen []string `json:"chosen"`
+	// Services are files for clusters, which somebody else writes.
+	Services []File `json:"services"`
+	// Changes are what of a config that was there is changed; all else of it stays.
+	Changes []Change `json:"changes"`
+	// Memory is what the model takes on each NPU; nil where none serves it.
+	Memory *Memory `json:"memory"`
 	// Written is false after a preview and when everything was there already.
 	Written bool `json:"written"`
 	// Diff is how Text differs from the config that is there, as a unified diff; "" when
@@ -135,8 +160,16 @@ type Choice struct {
 // Run makes the repository's part of the model. The result is given with a failure of
 // the family Goal, too, as far as it goes.
 func (j Job) Run(ctx context.Context) (*Result, error) {
-	if err := j.complete(); err != nil {
+	j.asked = asked{
+		instances: j.Instances > 0, devices: len(j.Devices) > 0, streams: j.Streams > 0, precision: j.Precision != "",
+		batching: j.asksBatching(), versions: j.VersionPolicy != "",
+	}
+	old, err := j.standing()
+	if err != nil {
 		return nil, err
+	}
+	if err := j.complete(); err != nil {
+		return nil, old.blame(err)
 	}
 	s, err := readSignature(ctx, j.Model, j.Sizes)
 	if err != nil {
@@ -144,24 +177,42 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	}
 	p, err := j.plan(s)
 	if err != nil {
-		return nil, err
+		return nil, old.blame(err)
 	}
-	doc, err := p.document()
+	r, err := p.write(old)
 	if err != nil {
 		return nil, err
 	}
-	r := p.result(string(doc))
-	if r.Findings, err = p.check(r); err != nil {
+	if r.Findings, err = p.check(r, old); err != nil {
+		return nil, old.blame(err)
+	}
+	if err := p.addMemory(ctx, r); err != nil {
 		return nil, err
 	}
 	return r, p.place(ctx, r)
 }
 
+// write gives the plan as text: that of a new config, or of the one that stands there
+// with what the plan changes.
+func (p *plan) write(old *standing) (*Result, error) {
+	doc, err := p.document()
+	if err != nil {
+		return nil, err
+	}
+	if old == nil {
+		return p.result(string(doc.Print())), nil
+	}
+	text, changes, err := p.merge(old, doc)
+	if err != nil {
+		return nil, err
+	}
+	r := p.result(text)
+	r.Changes = append(r.Changes, changes...)
+	return r, nil
+}
+
 // complete fills in what has a fixed default, and refuses what cannot be meant.
 func (j *Job) complete() error {
-	if j.Name == "" {
-		j.Name = nameOf(j.Model)
-	}
 	if j.Version == 0 {
 		j.Version = 1
 	}
@@ -171,7 +222,7 @@ func (j *Job) complete() error {
 	if j.Instances == 0 {
 		j.Instances = 1
 	}
-	for _, check := range []func() error{j.checkIdentity, j.checkForm, j.checkBatching, j.checkInstances, j.checkOptions} {
+	for _, check := range []func() error{j.checkIdentity, j.checkForm, j.checkBatching, j.checkQueue, j.checkWarmup, j.checkInstances, j.checkOptions} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -195,20 +246,29 @@ func (j *Job) checkIdentity() error {
 	switch ext := strings.ToLower(filepath.Ext(j.Model)); {
 	case ext == ".om" || ext == ".om2" || ext == ".exeom":
 		return fault.New(fault.Usage, "%s: %s does not load compiled models", j.Model, GE).
-			With("give the .onnx that it was compiled from")
+			With("give the .onnx that it was compiled from; a compiled model runs in the Python backend: npuctl config python")
 	case !slices.Contains(Backends(), j.Backend):
 		return fault.New(fault.Usage, "--backend %s: there are %s", j.Backend, strings.Join(Backends(), " and "))
-	case unfit.MatchString(j.Name) || strings.HasPrefix(j.Name, "."):
-		return fault.New(fault.Usage, "--name %s: use A-Z a-z 0-9 . _ - and no dot in front", j.Name).
-			With("the server does not decode other characters in URLs")
 	case j.Version < 1:
 		return fault.New(fault.Usage, "--version %d: versions count from 1", j.Version)
+	}
+	if err := checkName(j.Name); err != nil {
+		return err
 	}
 	policy, err := parsePolicy(j.VersionPolicy)
 	if err == nil && policy.Specific != nil && !slices.Contains(policy.Specific.Versions, j.Version) {
 		return fault.New(fault.Usage, "--version-policy %s: version %d is not among them, and would not be served", j.VersionPolicy, j.Version)
 	}
 	return err
+}
+
+// checkName refuses names that no URL carries, and those that lead out of the folder.
+func checkName(name string) error {
+	if !unfit.MatchString(name) && !strings.HasPrefix(name, ".") {
+		return nil
+	}
+	return fault.New(fault.Usage, "--name %s: use A-Z a-z 0-9 . _ - and no dot in front", name).
+		With("the server does not decode other characters in URLs")
 }
 
 func (j *Job) checkForm() error {
@@ -255,8 +315,8 @@ func (j *Job) checkBatching() error {
 		return fault.New(fault.Usage, "--max-queue-delay %s: give a time up to %s, such as 500us or 2ms", j.MaxQueueDelay, longestDelay)
 	case j.MaxQueueDelay%time.Microsecond != 0:
 		return fault.New(fault.Usage, "--max-queue-delay %s: the server counts whole microseconds", j.MaxQueueDelay)
-	case j.NoBatching && (j.Preferred != nil || j.MaxQueueDelay > 0):
-		return fault.New(fault.Usage, "--no-batching with sizes or a delay of batches: give one of them")
+	case j.NoBatching && j.asksBatching():
+		return fault.New(fault.Usage, "--no-batching with sizes, a delay or a queue of batches: give one of them")
 	}
 	return nil
 }
@@ -296,13 +356,57 @@ func (j *Job) checkOptions() error {
 		return j.ignored("--precision")
 	case j.Backend != GE && j.AICoreNum != "":
 		return j.ignored("--aicore-num")
-	case j.AICoreNum != "" && !coreNumbers.MatchString(j.AICoreNum):
-		return fault.New(fault.Usage, "--aicore-num %s: give cube|vector as 12|10, or one number on chips with one kind of core", j.AICoreNum)
+	case j.Backend != GE && j.Profiling != "":
+		return j.ignored("--profiling")
+	case j.Backend != GE && len(j.Dump) > 0:
+		return j.ignored("--dump")
+	case j.Backend != GE && j.Compiled != "":
+		return j.ignored("--om")
+	case j.Profiling != "" && profilingWhy[j.Profiling] == "":
+		return fault.New(fault.Usage, "--profiling %s: give true or dynamic", j.Profiling)
+	case j.AICoreNum != "":
+		if err := j.checkCores(); err != nil {
+			return err
+		}
+	}
+	for i, d := range j.Dump {
+		if dumpWhy[d] == "" || slices.Contains(j.Dump[:i], d) {
+			return fault.New(fault.Usage, "--dump %s: give graph, data or graph,data", strings.Join(j.Dump, ","))
+		}
+	}
+	switch {
 	case j.Chip != nil && j.Precision != "" && !j.Chip.Shared().AllowsPrecision(j.Precision):
 		return fault.New(fault.Usage, "--precision %s: %s does not have that mode", j.Precision, j.Chip.Name)
 	}
 	_, err := precisionKey(j.Precision)
 	return err
+}
+
+// checkCores holds a limit of cores against its grammar and, where it is known, the
+// chip.
+func (j *Job) checkCores() error {
+	if !coreNumbers.MatchString(j.AICoreNum) {
+		return fault.New(fault.Usage, "--aicore-num %s: give cube|vector as 12|10, or one number on chips with one kind of core", j.AICoreNum)
+	}
+	if j.Chip == nil {
+		return nil
+	}
+	cube, vector := j.Chip.MaxCores()
+	if cube == 0 {
+		return nil // nobody has said
+	}
+	has, words := strconv.Itoa(cube), strings.Split(j.AICoreNum, "|")
+	if j.Chip.Shared().CoreNumber == soc.CubeAndVector {
+		has = fmt.Sprintf("%d|%d", cube, vector)
+	} else if len(words) > 1 {
+		return fault.New(fault.Usage, "--aicore-num %s: %s has one kind of core", j.AICoreNum, j.Chip.Name).With("give one number, at most %d", cube)
+	}
+	for i, most := range []int{cube, vector}[:len(words)] {
+		if n, err := strconv.Atoi(words[i]); words[i] != "" && (err != nil || n < 1 || n > most) {
+			return fault.New(fault.Usage, "--aicore-num %s: %s has %s", j.AICoreNum, j.Chip.Name, has)
+		}
+	}
+	return nil
 }
 
 // count writes a number with its noun.

@@ -34,7 +34,7 @@ func (p *plan) result(text string) *Result {
 		Name: p.Name, Version: p.Version, Backend: p.Backend, Form: p.form, MaxBatchSize: p.maxBatch,
 		Config: filepath.Join(p.Repository, p.Name, configFile), Text: text,
 		Files: []File{}, Inputs: []Tensor{}, Outputs: []Tensor{}, Gears: [][]int64{},
-		Choices: append([]Choice{}, p.choices...), Notes: append([]string{}, p.notes...),
+		Choices: append([]Choice{}, p.choices...), Notes: append([]string{}, p.notes...), Changes: []Change{}, Chosen: []string{}, Services: []File{},
 	}
 	for _, in := range p.inputs {
 		dims, _ := p.dims(in)
@@ -64,7 +64,7 @@ type placer struct {
 	*plan
 	result  *Result
 	folder  string // of the version
-	stage   string // of a rewritten model; "" for others
+	stage   string // for what is written elsewhere first; "" when nothing is
 	sources []source
 	files   []*atomicfile.File
 	undo    []func() // what was done that atomicfile does not know
@@ -92,7 +92,7 @@ func (p *plan) place(ctx context.Context, r *Result) error {
 	if p.Preview {
 		return nil
 	}
-	if err := w.refuse(hasConfig); err != nil {
+	if err := w.refuse(); err != nil {
 		return err
 	}
 	isSame := r.Diff == "" && !slices.ContainsFunc(w.sources, func(s source) bool { return s.how != kept })
@@ -140,12 +140,45 @@ func (w *placer) findSources() error {
 		}
 		w.sources = append(w.sources, source{from: filepath.Join(filepath.Dir(model), local), to: filepath.Join(w.folder, local), how: how})
 	}
+	if err := w.addWarmupFiles(); err != nil {
+		return err
+	}
 	for i := range w.sources {
 		if err := w.sources[i].look(); err != nil {
 			return fault.New(fault.Input, "%w", err)
 		}
 		s := w.sources[i]
 		w.result.Files = append(w.result.Files, File{s.to, s.bytes, s.how})
+	}
+	return nil
+}
+
+// addWarmupFiles lists the files that warm-up requests read; what was an array is
+// written as plain bytes first.
+func (w *placer) addWarmupFiles() error {
+	for _, d := range w.warmupFiles {
+		s := source{from: d.from, to: filepath.Join(w.Repository, w.Name, warmupFolder, d.name), how: copied}
+		if d.data != nil {
+			if err := w.openStage(); err != nil {
+				return err
+			}
+			s.from = filepath.Join(w.stage, d.name)
+			if err := os.WriteFile(s.from, d.data, 0o644); err != nil {
+				return fault.New(fault.Missing, "%w", err)
+			}
+		}
+		w.sources = append(w.sources, s)
+	}
+	return nil
+}
+
+// openStage makes a folder for what is written before it takes its place.
+func (w *placer) openStage() (err error) {
+	if w.stage != "" {
+		return nil
+	}
+	if w.stage, err = os.MkdirTemp("", "npuctl-config-"); err != nil {
+		return fault.New(fault.Missing, "make a folder for the model: %w", err)
 	}
 	return nil
 }
@@ -210,17 +243,13 @@ func sameContent(a, b string) (bool, error) {
 }
 
 // refuse is the failure of a place that is taken.
-func (w *placer) refuse(hasConfig bool) error {
+func (w *placer) refuse() error {
 	others := w.otherModels()
 	if w.Force {
 		if len(others) > 0 {
 			w.result.Notes = append(w.result.Notes, fmt.Sprintf("%s takes the first .onnx that it finds in the model's folder; there is also %s", GE, strings.Join(others, ", ")))
 		}
 		return nil
-	}
-	if hasConfig && w.result.Diff != "" {
-		return fault.New(fault.Usage, "%s is there and says something else; nothing was written", w.result.Config).
-			With("--diff shows what would change, --force replaces it")
 	}
 	for _, s := range w.sources {
 		if s.differs {
@@ -375,8 +404,8 @@ func (w *placer) link(s source) error {
 // rewrite saves the model with new names of output dims in a folder for the time
 // being, from which it is copied; it gives the files beside it.
 func (w *placer) rewrite() (model string, sides []string, err error) {
-	if w.stage, err = os.MkdirTemp("", "npuctl-config-"); err != nil {
-		return "", nil, fault.New(fault.Missing, "make a folder for the model: %w", err)
+	if err := w.openStage(); err != nil {
+		return "", nil, err
 	}
 	m, err := onnx.Open(w.Model)
 	if err != nil {

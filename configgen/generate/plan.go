@@ -22,7 +22,11 @@ type plan struct {
 	// batching is nil where requests are not grouped.
 	batching *configgen.DynamicBatching
 	// names are new names of output dims, by output.
-	names   map[string][]string
+	names map[string][]string
+	// warmups are what instances run first, with the files that they read.
+	warmups     []configgen.Warmup
+	warmupFiles []*warmupData
+
 	choices []Choice
 	notes   []string
 }
@@ -30,7 +34,7 @@ type plan struct {
 // plan decides everything that the config says.
 func (j *Job) plan(s *signature) (*plan, error) {
 	p := &plan{Job: j, signature: s, names: map[string][]string{}}
-	for _, step := range []func() error{p.checkTensors, p.chooseForm, p.chooseMaxBatch, p.chooseBatching, p.nameOutputs} {
+	for _, step := range []func() error{p.checkTensors, p.chooseForm, p.chooseMaxBatch, p.chooseBatching, p.nameOutputs, p.chooseWarmup} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -218,8 +222,8 @@ func (p *plan) chooseBatching() error {
 		}
 	}
 	switch {
-	case reason != "" && (p.Preferred != nil || p.MaxQueueDelay > 0):
-		return fault.New(fault.Usage, "--preferred and --max-queue-delay: requests are not merged: %s", reason).With("leave them out, or change that")
+	case reason != "" && p.asksBatching():
+		return fault.New(fault.Usage, "--preferred, --max-queue-delay and flags of the queue: requests are not merged: %s", reason).With("leave them out, or change that")
 	case reason != "" || p.NoBatching:
 		return nil
 	}
@@ -239,6 +243,7 @@ func (p *plan) chooseBatching() error {
 	if p.gears != nil {
 		why += " Every size up to the largest is a gear."
 	}
+	why += p.Queue.apply(p.batching)
 	p.choose("dynamic_batching", why)
 	return nil
 }

@@ -351,7 +351,7 @@ func (c *context) checkGearsInput() {
 			c.near(f, nearest(g.name, inputNames(c.Config)))
 			continue
 		}
-		full := c.Config.Input[i].Dims
+		full := shapeOf(c.Config.Input[i].Dims, c.Config.Input[i].Reshape) // gears are of the model's own shapes
 		if c.Config.MaxBatchSize > 0 {
 			full = append([]int64{-1}, full...)
 		}

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/findings"
@@ -36,6 +38,9 @@ const (
 type Result struct {
 	Findings []findings.Finding
 	Verdict  Verdict
+	// Judged is set when there was something for a server to judge: a model's folder or a
+	// config, not only model files.
+	Judged bool
 	// Checked are the models and files that were looked at, for messages.
 	Checked []string
 }
@@ -84,7 +89,7 @@ func (r *Result) path(path string, options Options, homes map[string]string) err
 		return r.file(path, options)
 	case isModelFolder(path):
 		repository := around(path, filepath.Join(path, configName))
-		r.add(checkModel(repository, repository.Models[0], options), path)
+		r.addModel(checkModel(repository, repository.Models[0], options), path)
 		return nil
 	}
 	repository, err := openRepository(path)
@@ -129,7 +134,7 @@ func (r *Result) file(path string, options Options) error {
 	folder := filepath.Dir(path)
 	if filepath.Base(path) == configName && len(versionsIn(diskFolder(folder))) > 0 {
 		repository := around(folder, path)
-		r.add(checkModel(repository, repository.Models[0], options), path)
+		r.addModel(checkModel(repository, repository.Models[0], options), path)
 		return nil
 	}
 	data, err := readConfig(path)
@@ -143,23 +148,29 @@ func (r *Result) file(path string, options Options) error {
 // lone checks a config that stands alone.
 func (r *Result) lone(path string, data []byte, options Options) {
 	repository := imagine(path, data)
-	r.add(checkModel(repository, repository.Models[0], options), path)
+	r.addModel(checkModel(repository, repository.Models[0], options), path)
 }
 
 // checkONNX looks at an .onnx file by itself.
 func (c *context) checkONNX(path string) {
-	file := openModelFile(path, path)
+	file := openModelFile(path, path, c.options.Chip)
 	if file.err != nil {
 		head, _ := diskFolder(filepath.Dir(path)).read(filepath.Base(path), 256)
 		c.reportModelFile(file, head)
 		return
 	}
-	c.use("chip-refused")
-	c.reportNodes(file, true)
-	if c.options.Chip != nil {
-		c.use("chip-slow")
-		c.reportNodes(file, false)
+	for _, rule := range nodeRules {
+		c.use(rule)
+		c.reportNodes(file, rule)
 	}
+	c.use("scalar-tensor")
+	c.reportScalars(file)
+}
+
+// addModel adds what was found of a model that a server would load.
+func (r *Result) addModel(found []findings.Finding, checked string) {
+	r.Judged = true
+	r.add(found, checked)
 }
 
 func (r *Result) add(found []findings.Finding, checked string) {
@@ -176,6 +187,7 @@ func (r *Result) repository(repository *Repository, options Options, homes map[s
 			says(c.reportFile(repository.disk.display(name), name), "failed to stat file %s", name)
 		}
 	}
+	repository.openModels(options)
 	models := 0
 	for _, m := range repository.Models {
 		if isStray(m) {
@@ -189,13 +201,31 @@ func (r *Result) repository(repository *Repository, options Options, homes map[s
 			says(c.reportFile(m.Path, m.Name, home), "model '%s' appears in two or more repositories", m.Name)
 		}
 		homes[m.Name] = repository.Path
-		r.add(checkModel(repository, m, options), m.Path)
+		r.addModel(checkModel(repository, m, options), m.Path)
 	}
 	if models == 0 {
 		c.use("repository-empty")
 		c.reportFile(repository.Path, repository.Path)
 	}
 	r.add(c.found, repository.Path)
+}
+
+// openModels reads the model files side by side, which is most of the work in a large
+// repository. Each is read once, whoever asks first.
+func (r *Repository) openModels(options Options) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, m := range r.Models {
+		if m.Config == nil {
+			continue
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			newContext(r, m, options).modelFile()
+			<-slots
+		})
+	}
+	group.Wait()
 }
 
 // isStray says whether a folder of a repository is no model: it has no version, and

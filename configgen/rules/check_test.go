@@ -121,6 +121,9 @@ func TestPathsThatAreNotThere(t *testing.T) {
 func TestFixes(t *testing.T) {
 	fixed := 0
 	for _, r := range rules.Rules() {
+		if r.IsOutside() {
+			continue // they repair nothing
+		}
 		e := readExample(t, r.ID)
 		t.Run(r.ID, func(t *testing.T) {
 			folder := t.TempDir()

@@ -525,44 +525,59 @@ func (c *context) checkStepShape() {
 	})
 }
 
-// checkDecoupledMix follows which decoupled model each tensor comes from.
+// checkDecoupledMix follows which decoupled model each tensor comes from: a step is
+// looked at when the origins of all that it reads are known.
 func (c *context) checkDecoupledMix() {
-	origin := map[string]int{}
+	d := decoupling{context: c, origin: map[string]int{}}
 	for _, in := range c.Config.Input {
-		origin[in.Name] = 0
+		d.origin[in.Name] = 0
 	}
-	next := 0
-	done := map[int]bool{}
-	for range c.steps() {
-		c.eachStep(func(i int, s configgen.Step, m *Model) {
-			if done[i] {
-				return
-			}
-			label, isFirst := 0, true
-			for _, e := range s.InputMap {
-				from, ok := origin[e.Value]
-				if !ok {
-					return
-				}
-				if !isFirst && from != label {
-					done[i] = true
-					c.refuse(s.At("input_map"), fmt.Sprintf("in ensemble %s, step of model '%s' receives inputs originated from different decoupled models", c.displayName(), c.homeOf(s)), s.ModelName)
-					return
-				}
-				label, isFirst = from, false
-			}
-			done[i] = true
-			if m.Config.Decoupled() {
-				next++
-				label = next
-			}
-			for _, e := range s.OutputMap {
-				if _, isKnown := origin[e.Value]; !isKnown {
-					origin[e.Value] = label
-				}
-			}
-		})
+	c.eachStep(func(_ int, s configgen.Step, m *Model) { d.waiting = append(d.waiting, joinedStep{s, m}) })
+	for before := -1; before != len(d.waiting); {
+		before = len(d.waiting)
+		d.waiting = slices.DeleteFunc(d.waiting, d.isDone)
 	}
+}
+
+// joinedStep is a step with its model.
+type joinedStep struct {
+	step  configgen.Step
+	model *Model
+}
+
+// decoupling numbers the decoupled models of an ensemble, from 1, and knows for each
+// tensor from which it comes; 0 is the ensemble's own request.
+type decoupling struct {
+	*context
+	origin  map[string]int
+	last    int
+	waiting []joinedStep
+}
+
+// isDone looks at a step, unless what it reads has not been made yet.
+func (d *decoupling) isDone(j joinedStep) bool {
+	label, isFirst := 0, true
+	for _, e := range j.step.InputMap {
+		from, ok := d.origin[e.Value]
+		if !ok {
+			return false
+		}
+		if !isFirst && from != label {
+			d.refuse(j.step.At("input_map"), fmt.Sprintf("in ensemble %s, step of model '%s' receives inputs originated from different decoupled models", d.displayName(), d.homeOf(j.step)), j.step.ModelName)
+			return true
+		}
+		label, isFirst = from, false
+	}
+	if j.model.Config.Decoupled() {
+		d.last++
+		label = d.last
+	}
+	for _, e := range j.step.OutputMap {
+		if _, isKnown := d.origin[e.Value]; !isKnown {
+			d.origin[e.Value] = label
+		}
+	}
+	return true
 }
 
 // homeOf is the model that the server names for what a step writes: the ensemble for

@@ -66,7 +66,7 @@ func folderName(m *Model, configPath string) string {
 		stem := strings.TrimSuffix(filepath.Base(configPath), filepath.Ext(configPath))
 		return unfitForFolder.ReplaceAllString(stem, "_")
 	}
-	return name
+	return strings.ToValidUTF8(name, "\uFFFD") // no folder has a name that is no text
 }
 
 // readNotes reads the lines that begin with #@.

@@ -140,6 +140,7 @@ func (c *context) checkBackendInstalled() {
 	says(f, "unable to find backend library for backend '%s', try specifying runtime on the model configuration.", id.backend)
 	known := []string{geBackend, "python", "onnxruntime", "tensorrt", "tensorflow", "pytorch", "openvino", "dali", "identity", "fil", "vllm", "tensorrtllm"}
 	if slices.Contains(known, id.backend) {
+		f.Severity = noteLevel // they come with images of the server
 		return
 	}
 	near := nearest(path.Base(id.backend), known)

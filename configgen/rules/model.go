@@ -22,6 +22,10 @@ type Repository struct {
 	entries []string
 	disk    diskFolder
 	lone    bool
+
+	// byName finds the first models, as many as indexed says.
+	byName  map[string]*Model
+	indexed int
 }
 
 // Model is one model of a repository.

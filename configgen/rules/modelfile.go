@@ -10,6 +10,7 @@ import (
 	"github.com/npuctl/npuctl/internal/findings"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/tensor"
+	"github.com/npuctl/npuctl/soc"
 )
 
 // modelFileRules hold the config against the model file beside it.
@@ -39,7 +40,8 @@ type modelFile struct {
 	path  string // display path; empty when there is none
 	model *signature
 	err   error
-	nodes []soclessNode
+	// nodes is what is found of its nodes, and of its graph.
+	nodes []nodeFinding
 }
 
 // signature is what the rules need to know of a model file.
@@ -55,12 +57,8 @@ type modelTensor struct {
 	names []string
 	// hasShape is false when even the rank is unknown.
 	hasShape bool
-}
-
-// soclessNode is a node of the model as the operator tables want it.
-type soclessNode struct {
-	name, domain, kind string
-	opset              int
+	// isOther is set for what is no tensor: a sequence, a map, an optional.
+	isOther bool
 }
 
 // modelFile reads the model's file once.
@@ -95,10 +93,10 @@ func (c *context) readModelFile() modelFile {
 	if name == "" || !isOnDisk {
 		return modelFile{}
 	}
-	return openModelFile(disk.path(name), disk.display(name))
+	return openModelFile(disk.path(name), disk.display(name), c.options.Chip)
 }
 
-func openModelFile(path, display string) modelFile {
+func openModelFile(path, display string, chip *soc.Chip) modelFile {
 	out := modelFile{path: display}
 	m, err := onnx.Open(path)
 	if err != nil {
@@ -116,9 +114,7 @@ func openModelFile(path, display string) modelFile {
 		s.outputs = append(s.outputs, tensorOf(v))
 	}
 	out.model = s
-	for n := range m.Nodes() {
-		out.nodes = append(out.nodes, soclessNode{n.Name, n.Domain, n.OpType, m.Opset(n.Domain)})
-	}
+	out.nodes = examineModel(m, chip)
 	return out
 }
 
@@ -132,6 +128,7 @@ var onnxTypes = map[tensor.Type]configgen.DataType{
 func tensorOf(v *onnx.Value) modelTensor {
 	t := modelTensor{name: v.Name()}
 	if v.Type == nil || v.Type.Kind != onnx.KindTensor {
+		t.isOther = v.Type != nil
 		return t
 	}
 	t.kind = onnxTypes[v.Type.Elem]
@@ -233,6 +230,9 @@ func (c *context) checkTensorUnknown() {
 func (c *context) checkTensorMissing() {
 	c.sides(func(side string, ports []port, tensors []modelTensor) {
 		for _, t := range tensors {
+			if t.kind == configgen.TypeInvalid && t.isOther {
+				continue // sequences and maps are nothing that a config could list
+			}
 			isListed := slices.ContainsFunc(ports, func(p port) bool { return p.name == t.name })
 			if !isListed && len(ports) < len(tensors) {
 				f := c.report(ports[0].At(""), side, t.name)

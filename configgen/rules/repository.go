@@ -69,10 +69,16 @@ func around(folder, configPath string) *Repository {
 // model gives the model of a name, or nil. Where only one model was asked for, its
 // siblings on disk are looked up too.
 func (r *Repository) model(name string) *Model {
-	for _, m := range r.Models {
-		if m.Name == name {
-			return m
+	if r.byName == nil {
+		r.byName = map[string]*Model{}
+	}
+	for ; r.indexed < len(r.Models); r.indexed++ {
+		if m := r.Models[r.indexed]; r.byName[m.Name] == nil {
+			r.byName[m.Name] = m
 		}
+	}
+	if m := r.byName[name]; m != nil {
+		return m
 	}
 	if r.lone || r.entries != nil || name == "" || strings.ContainsAny(name, `/\`) || name == "." || name == ".." {
 		return nil

@@ -24,6 +24,17 @@ type Rule struct {
 	check func(*context)
 }
 
+// IsOutside says whether the rule is found outside of this package: see [Find].
+func (r Rule) IsOutside() bool { return byID(outsideRules(), r.ID) != nil }
+
+// finding makes a finding of the rule about a whole file or folder.
+func (r *Rule) finding(l Language, file string, args ...any) findings.Finding {
+	return findings.Finding{
+		Rule: r.ID, Severity: r.Severity, Refuses: bool(r.Refuses), File: file,
+		Message: fmt.Sprintf(r.message.In(l), args...), Effect: r.Effect.In(l), Fix: r.Fix.In(l),
+	}
+}
+
 // verdict says what a rule means to the server.
 type verdict bool
 
@@ -47,7 +58,7 @@ var notLoaded = Text{
 // Rules gives the table.
 func Rules() []Rule {
 	return slices.Concat(syntaxRules(), pollRules(), ensembleRules(), loadRules(), repositoryRules(), tensorRules(),
-		batchingRules(), warmupRules(), backendRules(), modelFileRules(), chipRules())
+		batchingRules(), warmupRules(), backendRules(), modelFileRules(), chipRules(), outsideRules())
 }
 
 // context is what a rule's function sees: one model, its repository, and where to
@@ -58,7 +69,11 @@ type context struct {
 	options    Options
 	rule       *Rule
 	found      []findings.Finding
+	told       map[*Rule]int // how many findings of each rule
 }
+
+// maxTold is how many findings of one rule are told of one model.
+const maxTold = 100
 
 // report adds a finding of the present rule at an offset in the model's config. The
 // arguments are those of the rule's message.
@@ -67,18 +82,28 @@ func (c *context) report(offset int, args ...any) *findings.Finding {
 		return c.reportFile(c.Path, args...) // a folder without a config
 	}
 	f := c.reportFile(c.ConfigPath, args...)
-	f.Line, f.Column = c.Doc.Place(offset)
+	if f.File != "" { // a place in a long line takes time to find
+		f.Line, f.Column = c.Doc.Place(offset)
+	}
 	return f
 }
 
-// reportFile adds a finding of the present rule about a whole file or folder.
+// reportFile adds a finding of the present rule about a whole file or folder. Beyond
+// maxTold it gives an empty one that goes nowhere.
 func (c *context) reportFile(path string, args ...any) *findings.Finding {
-	c.found = append(c.found, findings.Finding{
-		Rule: c.rule.ID, Severity: c.rule.Severity, Refuses: bool(c.rule.Refuses), File: path,
-		Message: fmt.Sprintf(c.rule.message.In(c.options.Language), args...),
-		Effect:  c.rule.Effect.In(c.options.Language), Fix: c.rule.Fix.In(c.options.Language),
-	})
-	return &c.found[len(c.found)-1]
+	if c.told == nil {
+		c.told = map[*Rule]int{}
+	}
+	if c.told[c.rule] == maxTold {
+		return &findings.Finding{}
+	}
+	c.told[c.rule]++
+	c.found = append(c.found, c.rule.finding(c.options.Language, path, args...))
+	f := &c.found[len(c.found)-1]
+	if c.told[c.rule] == maxTold {
+		f.Message += Text{"; more of the kind are left out", "；其余同类问题不再列出"}.In(c.options.Language)
+	}
+	return f
 }
 
 // near adds to a finding which name was probably meant.

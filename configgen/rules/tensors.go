@@ -157,7 +157,21 @@ func (c *context) checkBatchInDims() {
 			return
 		}
 	}
-	c.report(ports[0].At("dims"), n)
+	if !c.hasModelShapes() { // a model may well have an axis of that size
+		c.report(ports[0].At("dims"), n)
+	}
+}
+
+// hasModelShapes says whether the model file is there and has every tensor of the config
+// in the shape that the config gives it.
+func (c *context) hasModelShapes() bool {
+	matching := 0
+	c.matched(func(p port, t modelTensor) {
+		if t.hasShape && fit(c.modelShape(p), t.dims) {
+			matching++
+		}
+	})
+	return matching > 0 && matching == len(c.ports())
 }
 
 func (c *context) checkBatchInputClash() {

@@ -144,7 +144,7 @@ func TestGitHub(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := findings.WriteJSON(&b, report.Findings, "refuse"); err != nil {
+	if err := findings.WriteJSON(&b, findings.NewDocument(report.Findings, "refuse")); err != nil {
 		t.Fatal(err)
 	}
 	var d struct {
@@ -164,7 +164,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%v, %s", first, d.Verdict)
 	}
 	b.Reset()
-	if err := findings.WriteJSON(&b, nil, "accept"); err != nil || !strings.Contains(b.String(), `"findings": []`) {
+	if err := findings.WriteJSON(&b, findings.NewDocument(nil, "accept")); err != nil || !strings.Contains(b.String(), `"findings": []`) {
 		t.Errorf("%v, %s", err, b.String())
 	}
 }

@@ -24,10 +24,10 @@ func NewDocument(all []Finding, verdict string) Document {
 	return d
 }
 
-// WriteJSON writes the document.
-func WriteJSON(w io.Writer, all []Finding, verdict string) error {
+// WriteJSON writes a document, or one that holds it among others.
+func WriteJSON(w io.Writer, document any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(NewDocument(all, verdict))
+	return e.Encode(document)
 }

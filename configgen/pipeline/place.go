@@ -1,0 +1,264 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/npuctl/npuctl/configgen/generate"
+	"github.com/npuctl/npuctl/internal/atomicfile"
+	"github.com/npuctl/npuctl/internal/fault"
+)
+
+// How a file came into its place.
+const (
+	made   = "made"
+	copied = "copied"
+	kept   = "kept"
+)
+
+// placing is a file or folder of the repository that is to be.
+type placing struct {
+	file
+	to      string
+	how     string
+	differs bool // another file is there
+}
+
+// put brings all files into their places, or none.
+func put(ctx context.Context, o Options, parts []*part, r *Result) error {
+	var all []placing
+	for i, p := range parts {
+		list, err := look(o, p, &r.Models[i])
+		if err != nil {
+			return err
+		}
+		all = append(all, list...)
+	}
+	for _, f := range all {
+		if text, err := f.diff(); err != nil {
+			return err
+		} else {
+			r.Diff += text
+		}
+	}
+	if o.Preview {
+		return nil
+	}
+	for _, f := range all {
+		if f.differs && !o.Force {
+			return fault.New(fault.Usage, "%s is there and says something else; nothing was written", f.to).
+				With("--diff shows what would change, --force replaces it")
+		}
+	}
+	if !slices.ContainsFunc(all, func(f placing) bool { return f.how != kept }) {
+		return nil
+	}
+	if err := write(ctx, all); err != nil {
+		return err
+	}
+	r.Written = true
+	return nil
+}
+
+// look lists a model's files, its config last, and what of them is there.
+func look(o Options, p *part, m *Model) (out []placing, err error) {
+	if p.text == nil {
+		return nil, nil
+	}
+	folder := filepath.Join(o.Repository, p.config.Name)
+	for _, f := range append(slices.Clone(p.files), file{path: configFile, data: p.text}) {
+		g := placing{file: f, to: filepath.Join(folder, filepath.FromSlash(f.path)), how: made}
+		if f.from != "" {
+			g.how = copied
+		}
+		size, err := g.look()
+		if err != nil {
+			return nil, fault.New(fault.Input, "%w", err)
+		}
+		if f.path != configFile && !g.isFolder() {
+			m.Files = append(m.Files, generate.File{Path: g.to, Bytes: size, How: g.how})
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// isFolder says whether it is only a folder.
+func (g *placing) isFolder() bool { return strings.HasSuffix(g.path, "/") }
+
+// look says how large the file will be, and whether it or another is there.
+func (g *placing) look() (size int64, err error) {
+	size = int64(len(g.data))
+	if g.from != "" {
+		info, err := os.Stat(g.from)
+		if err != nil {
+			return 0, err
+		}
+		size = info.Size()
+	}
+	there, err := os.Stat(g.to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return size, nil
+	case err != nil:
+		return 0, err
+	case g.isFolder() && there.IsDir():
+		g.how = kept
+		return size, nil
+	case g.isFolder() || !there.Mode().IsRegular():
+		return 0, fmt.Errorf("%s is there, and is of another kind", g.to)
+	}
+	isSame := there.Size() == size
+	if isSame {
+		isSame, err = g.sameAs()
+	}
+	if g.differs = !isSame; isSame {
+		g.how = kept
+	}
+	return size, err
+}
+
+// sameAs compares with the file that is there.
+func (g *placing) sameAs() (bool, error) {
+	old, err := os.Open(g.to)
+	if err != nil {
+		return false, err
+	}
+	defer old.Close()
+	source, err := g.open()
+	if err != nil {
+		return false, err
+	}
+	defer source.Close()
+	x, y := make([]byte, 1<<18), make([]byte, 1<<18)
+	for {
+		n, err := io.ReadFull(old, x)
+		m, err2 := io.ReadFull(source, y)
+		if !bytes.Equal(x[:n], y[:m]) {
+			return false, nil
+		}
+		if err == nil && err2 == nil {
+			continue
+		}
+		for _, e := range []error{err, err2} {
+			if e != nil && e != io.EOF && e != io.ErrUnexpectedEOF {
+				return false, e
+			}
+		}
+		return true, nil
+	}
+}
+
+func (g *placing) open() (io.ReadCloser, error) {
+	if g.from == "" {
+		return io.NopCloser(bytes.NewReader(g.data)), nil
+	}
+	return os.Open(g.from)
+}
+
+// diff shows how a text file changes; "" for others, and where nothing does.
+func (g *placing) diff() (string, error) {
+	if g.isFolder() || g.from != "" || g.how == kept {
+		return "", nil
+	}
+	from := os.DevNull
+	var old []byte
+	if g.differs {
+		var err error
+		if old, err = os.ReadFile(g.to); err != nil {
+			return "", fault.New(fault.Input, "%w", err)
+		}
+		from = g.to
+	}
+	return string(diff.Diff(filepath.ToSlash(from), old, filepath.ToSlash(g.to), g.data)), nil
+}
+
+// write brings files into their places; what was done is undone when something fails.
+func write(ctx context.Context, all []placing) (err error) {
+	var files []*atomicfile.File
+	var folders []string
+	defer func() {
+		for _, f := range files {
+			f.Abort()
+		}
+		if err != nil {
+			for _, folder := range slices.Backward(folders) {
+				os.Remove(folder)
+			}
+		}
+	}()
+	for _, g := range all {
+		made, err := makeFolders(g)
+		folders = append(folders, made...)
+		if err != nil {
+			return fault.New(fault.Missing, "%w", err)
+		}
+		if g.how == kept || g.isFolder() {
+			continue
+		}
+		f, err := atomicfile.Create(g.to)
+		if err != nil {
+			return fault.New(fault.Missing, "write %s: %w", g.to, err)
+		}
+		files = append(files, f)
+		if err := g.copy(ctx, f); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.Commit(files...); err != nil {
+		return fault.New(fault.Missing, "write the pipeline: %w", err)
+	}
+	return nil
+}
+
+// makeFolders makes the folders of a file that are missing, and lists them.
+func makeFolders(g placing) (made []string, err error) {
+	var missing []string
+	at := filepath.Dir(g.to)
+	if g.isFolder() {
+		at = g.to
+	}
+	for ; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = append(missing, at)
+	}
+	for _, folder := range slices.Backward(missing) {
+		if err := os.Mkdir(folder, 0o777); err != nil {
+			return made, err
+		}
+		made = append(made, folder)
+	}
+	return made, nil
+}
+
+// copy fills a file, and looks now and then whether it should stop.
+func (g *placing) copy(ctx context.Context, into io.Writer) error {
+	source, err := g.open()
+	if err != nil {
+		return fault.New(fault.Input, "%w", err)
+	}
+	defer source.Close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch _, err := io.CopyN(into, source, 64<<20); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fault.New(fault.Missing, "write %s: %w", g.to, err)
+		}
+	}
+}

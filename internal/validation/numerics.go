@@ -1,0 +1,426 @@
+package validation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/npuctl/npuctl/configgen/rules"
+	"github.com/npuctl/npuctl/internal/compilation"
+	"github.com/npuctl/npuctl/internal/engine"
+	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/feeds"
+	"github.com/npuctl/npuctl/internal/modelfile"
+	"github.com/npuctl/npuctl/internal/optimization"
+	"github.com/npuctl/npuctl/internal/suggest"
+	"github.com/npuctl/npuctl/internal/valuefile"
+	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/compare"
+	"github.com/npuctl/npuctl/onnx/eval"
+	"github.com/npuctl/npuctl/onnx/tensor"
+	"github.com/npuctl/npuctl/onnxpass"
+)
+
+// Numerics says how to compare a model with the one it was made from.
+type Numerics struct {
+	// Original is that one; "" finds it: by the build record, by the name (model.onnx for
+	// model.opt.onnx and model.om.onnx), and else optimises the model and compares the result.
+	Original string
+	// Inputs are files and folders of values; without any, Samples random sets are made.
+	Inputs  []string
+	Samples int
+	Seed    uint64
+	// Sizes fixes open dims for random inputs.
+	Sizes onnxpass.Specialization
+	// Tolerances replace those of the element types: see [ParseTolerances].
+	Tolerances Tolerances
+	// Engine is one of [engine.GraphEngines]; "" takes the most independent there is.
+	Engine  string
+	Library string
+}
+
+// Tolerances say how far floats may be off. What is said of an output counts before
+// what is said of its type, and that before what is said of all.
+type Tolerances struct {
+	All      *compare.Tolerance
+	ByType   map[tensor.Type]compare.Tolerance
+	ByOutput map[string]compare.Tolerance
+}
+
+// ParseTolerances reads words of the form RELATIVE[,ABSOLUTE], TYPE=… or OUTPUT=…, such
+// as 1e-3, float16=1e-2,1e-3 or logits=0.05. Absolute is a share of how large the
+// elements of the output are; left out it is as relative.
+func ParseTolerances(words []string) (t Tolerances, err error) {
+	t = Tolerances{ByType: map[tensor.Type]compare.Tolerance{}, ByOutput: map[string]compare.Tolerance{}}
+	for _, word := range words {
+		name, text := "", word
+		if i := strings.LastIndex(word, "="); i >= 0 {
+			name, text = word[:i], word[i+1:]
+		}
+		one, ok := parseTolerance(text)
+		if !ok {
+			return t, fault.New(fault.Usage, "--tolerance %s: give it as 1e-3, or RELATIVE,ABSOLUTE; TYPE= or OUTPUT= before it", word)
+		}
+		kind, isType := typeNamed(name)
+		switch {
+		case name == "" && text == word:
+			t.All = &one
+		case name == "":
+			return t, fault.New(fault.Usage, "--tolerance %s: there is no name before the =", word)
+		case isType:
+			t.ByType[kind] = one
+		default:
+			t.ByOutput[name] = one
+		}
+	}
+	return t, nil
+}
+
+func parseTolerance(text string) (t compare.Tolerance, ok bool) {
+	relative, absolute, both := strings.Cut(text, ",")
+	if !both {
+		absolute = relative
+	}
+	var errs [2]error
+	t.Relative, errs[0] = strconv.ParseFloat(relative, 64)
+	t.Absolute, errs[1] = strconv.ParseFloat(absolute, 64)
+	isFine := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
+	return t, errors.Join(errs[:]...) == nil && isFine(t.Relative) && isFine(t.Absolute)
+}
+
+// typeNamed knows types by the names of ONNX and of NumPy: float, float32, float16.
+func typeNamed(name string) (tensor.Type, bool) { return tensor.ParseType(name) }
+
+// of is the tolerance for an output.
+func (t Tolerances) of(name string, kind tensor.Type) compare.Tolerance {
+	if one, ok := t.ByOutput[name]; ok {
+		return one
+	}
+	if one, ok := t.ByType[kind]; ok {
+		return one
+	}
+	if t.All != nil {
+		return *t.All
+	}
+	return compare.ToleranceOf(kind)
+}
+
+// Comparison is how a model and its original compared. Its JSON form is part of the
+// contract of `npuctl validate --json`.
+type Comparison struct {
+	Model    string `json:"model"`
+	Original string `json:"original"`
+	// Optimised is set when the model is the original, and what was compared with it is
+	// what npuctl optimize makes of it.
+	Optimised bool   `json:"optimised,omitempty"`
+	Engine    string `json:"engine"`
+	// Independent says whether the engine had no part in making the model.
+	Independent bool             `json:"independent"`
+	Samples     int              `json:"samples"` // sets of inputs that both took
+	Random      bool             `json:"random"`
+	Seed        uint64           `json:"seed,omitempty"`
+	Outputs     []ComparedOutput `json:"outputs"`
+}
+
+// ComparedOutput is the worst that was seen of an output.
+type ComparedOutput struct {
+	Name   string  `json:"name"`
+	Type   string  `json:"type"`
+	Equal  bool    `json:"equal"`
+	MaxAbs float64 `json:"max_abs"`
+	MaxRel float64 `json:"max_rel"`
+	Cosine float64 `json:"cosine"`
+	// Relative and Absolute are the tolerance.
+	Relative   float64 `json:"relative_tolerance"`
+	Absolute   float64 `json:"absolute_tolerance"`
+	Difference string  `json:"difference,omitempty"`
+}
+
+// compare adds what comparing the one model of the paths with its original gives.
+func (j Job) compare(ctx context.Context, r *Result) error {
+	path, err := j.comparedModel()
+	if err != nil {
+		return err
+	}
+	c := &comparison{Numerics: *j.Numerics, path: path, report: &Comparison{Model: path, Random: len(j.Numerics.Inputs) == 0}}
+	done, err := c.findOriginal(ctx, j)
+	defer done()
+	if err != nil {
+		return err
+	}
+	if err := c.run(ctx, j); err != nil {
+		return err
+	}
+	r.Numerics = c.report
+	for _, o := range c.report.Outputs {
+		if !o.Equal {
+			r.Findings = append(r.Findings, rules.Find("numerics", j.Language, path, o.Name, o.Difference))
+		}
+	}
+	return nil
+}
+
+// comparedModel is the one .onnx that the paths name, be it through a project file.
+func (j Job) comparedModel() (string, error) {
+	var models []string
+	for _, path := range j.Paths {
+		switch {
+		case strings.EqualFold(filepath.Ext(path), ".onnx"):
+			models = append(models, path)
+		case isProject(path):
+			if p, err := readProject(path); err == nil && p.ModelPath() != "" {
+				models = append(models, p.ModelPath())
+			}
+		}
+	}
+	if len(models) != 1 {
+		return "", fault.New(fault.Usage, "--check-numerics takes one PATH.onnx, or a project file that names one; there are %d", len(models))
+	}
+	return models[0], nil
+}
+
+type comparison struct {
+	Numerics
+	path, original, result string
+	report                 *Comparison
+}
+
+// findOriginal settles which two files are compared. done takes away what was made.
+func (c *comparison) findOriginal(ctx context.Context, j Job) (done func(), err error) {
+	done = func() {}
+	c.result, c.original = c.path, c.Original
+	if c.original == "" {
+		c.original = originalOf(c.path)
+	}
+	c.report.Original = c.original
+	if c.original != "" {
+		return done, nil
+	}
+	c.original, c.report.Original, c.report.Optimised = c.path, c.path, true
+	folder, err := os.MkdirTemp("", "npuctl-numerics-")
+	if err != nil {
+		return done, fault.New(fault.Missing, "make a folder to optimise in: %w", err)
+	}
+	done = func() { os.RemoveAll(folder) }
+	c.result = filepath.Join(folder, "model.opt.onnx")
+	j.progress("optimise " + c.path)
+	_, err = optimization.Job{Input: c.path, Output: c.result}.Run(ctx)
+	return done, err
+}
+
+// originalOf finds what a model was made from; "" when nothing tells.
+func originalOf(path string) string {
+	for _, ending := range []string{".om.onnx", ".opt.onnx"} {
+		stem, isSo := strings.CutSuffix(path, ending)
+		if !isSo {
+			continue
+		}
+		if r, err := compilation.ReadRecord(stem + ".om.json"); err == nil && ending == ".om.onnx" && len(r.Input) > 0 {
+			if source := filepath.Join(filepath.Dir(path), filepath.FromSlash(r.Input[0].Path)); exists(source) {
+				return source
+			}
+		}
+		if exists(stem + ".onnx") {
+			return stem + ".onnx"
+		}
+	}
+	return ""
+}
+
+func (c *comparison) run(ctx context.Context, j Job) error {
+	model, err := modelfile.Open(c.original)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	if err := onnxpass.Specialize(model, c.Sizes); err != nil {
+		return err
+	}
+	if err := c.checkNames(model); err != nil {
+		return err
+	}
+	sets, err := c.sets(model)
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, j, c.Engine, sets)
+}
+
+// with compares by an engine; "" is the most independent one, and the built-in one where
+// that does not know the original.
+func (c *comparison) with(ctx context.Context, j Job, name string, sets []map[string]eval.Value) error {
+	e, independent, err := c.open(name)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	c.report.Engine, c.report.Independent = e.Name(), independent
+	j.progress("compare with " + e.Name())
+	original, err := e.Load(ctx, engine.Source{Path: c.original})
+	switch {
+	case err != nil && name == "" && independent && ctx.Err() == nil:
+		return c.with(ctx, j, engine.Reference, sets)
+	case err != nil:
+		return c.unable(ctx, c.original, err)
+	}
+	defer original.Close()
+	result, err := e.Load(ctx, engine.Source{Path: c.result})
+	if err != nil {
+		return c.unable(ctx, c.result, err)
+	}
+	defer result.Close()
+	return c.all(ctx, original, result, sets)
+}
+
+func (c *comparison) unable(ctx context.Context, path string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fault.New(fault.Input, "--check-numerics: %s cannot run %s: %w", c.report.Engine, path, err).With("--engine chooses another: %s", strings.Join(engine.GraphEngines(), ", "))
+}
+
+func (c *comparison) open(name string) (engine.Engine, bool, error) {
+	options := engine.Options{Library: c.Library}
+	if name != "" {
+		e, err := engine.Open(name, options)
+		return e, name != engine.Reference, err
+	}
+	return engine.Judge(options)
+}
+
+// checkNames refuses tolerances for outputs that there are not, and makes the report's rows.
+func (c *comparison) checkNames(m *onnx.Model) error {
+	var known []string
+	for _, v := range m.Graph.Outputs() {
+		known = append(known, v.Name())
+		kind := tensor.Undefined
+		if v.Type != nil && v.Type.Kind == onnx.KindTensor {
+			kind = v.Type.Elem
+		}
+		t := c.Tolerances.of(v.Name(), kind)
+		c.report.Outputs = append(c.report.Outputs, ComparedOutput{Name: v.Name(), Type: strings.ToLower(kind.String()), Equal: true, Cosine: 1, Relative: t.Relative, Absolute: t.Absolute})
+	}
+	for name := range c.Tolerances.ByOutput {
+		if !slices.Contains(known, name) {
+			return fault.New(fault.Usage, "--tolerance: %q is neither an output of %s nor a type", name, c.original).With("%s", suggest.Text(name, known))
+		}
+	}
+	return nil
+}
+
+// attemptsFactor is how many random sets are tried for each that is wanted.
+const attemptsFactor = 8
+
+// sets makes the inputs: those given, or random ones, more than are wanted, since a
+// model may refuse some.
+func (c *comparison) sets(m *onnx.Model) (out []map[string]eval.Value, err error) {
+	if len(c.Inputs) > 0 {
+		reader := valuefile.Reader{Side: valuefile.Inputs, Flag: "--inputs"}
+		for _, v := range m.Graph.Outputs() {
+			reader.Ignore = append(reader.Ignore, v.Name())
+		}
+		hasDefault := map[string]bool{}
+		for _, v := range onnxpass.RealInputs(m) {
+			reader.Slots = append(reader.Slots, valuefile.Slot{Name: v.Name(), Type: v.Type})
+			hasDefault[v.Name()] = v.Initializer() != nil
+		}
+		values, err := reader.Read(c.Inputs)
+		if err != nil {
+			return nil, err
+		}
+		if missing := reader.Missing(values, func(name string) bool { return hasDefault[name] }); len(missing) > 0 {
+			return nil, fault.New(fault.Usage, "--inputs: no value is given for %s", strings.Join(missing, ", "))
+		}
+		return []map[string]eval.Value{values}, nil
+	}
+	maker := feeds.New(m, onnxpass.RealInputs(m))
+	for _, kind := range []feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths} {
+		for plan := range maker.Plans() {
+			for sample := range c.Samples {
+				if len(out) >= c.Samples*attemptsFactor {
+					return out, nil
+				}
+				values, err := maker.Make(feeds.Set{Plan: plan, Kind: kind, Seed: c.Seed + uint64(sample)})
+				if err != nil {
+					return nil, fault.New(fault.Input, "make random inputs: %w", err).With("fix sizes with --dim, --batch or --input-shape, or give --inputs")
+				}
+				out = append(out, values)
+			}
+		}
+	}
+	return out, nil
+}
+
+// all runs both on the sets until enough were taken by the original. What it refuses
+// says nothing; what the result alone refuses is a difference.
+func (c *comparison) all(ctx context.Context, original, result engine.Program, sets []map[string]eval.Value) error {
+	var refusal error
+	wanted := max(1, c.Samples)
+	if !c.report.Random {
+		wanted = len(sets)
+	} else {
+		c.report.Seed = c.Seed
+	}
+	for _, inputs := range sets {
+		if c.report.Samples == wanted {
+			break
+		}
+		want, err := original.Run(ctx, inputs)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			refusal = err
+			continue
+		}
+		c.report.Samples++
+		got, err := result.Run(ctx, inputs)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			c.failed(err)
+			return nil
+		}
+		c.one(want, got)
+	}
+	if c.report.Samples == 0 {
+		return fault.New(fault.Input, "--check-numerics: %s takes none of the inputs: %w", c.original, refusal).
+			With("give --inputs, or fix sizes with --dim, --batch or --input-shape")
+	}
+	return nil
+}
+
+func (c *comparison) failed(err error) {
+	for i := range c.report.Outputs {
+		o := &c.report.Outputs[i]
+		o.Equal, o.Difference = false, fmt.Sprintf("the original runs, the other fails: %v", err)
+	}
+}
+
+// one takes the worse of what was seen and a further pair of results.
+func (c *comparison) one(want, got map[string]eval.Value) {
+	for i := range c.report.Outputs {
+		o := &c.report.Outputs[i]
+		value, isThere := got[o.Name]
+		if !isThere {
+			o.Equal, o.Difference = false, "the other has no such output"
+			continue
+		}
+		if d, ok := want[o.Name].(*tensor.Dense); ok && o.Type == strings.ToLower(tensor.Undefined.String()) {
+			t := c.Tolerances.of(o.Name, d.Type())
+			o.Type, o.Relative, o.Absolute = strings.ToLower(d.Type().String()), t.Relative, t.Absolute
+		}
+		r := compare.Values(want[o.Name], value, compare.Options{Tolerance: &compare.Tolerance{Relative: o.Relative, Absolute: o.Absolute}})
+		o.MaxAbs, o.MaxRel, o.Cosine = max(o.MaxAbs, r.MaxAbs), max(o.MaxRel, r.MaxRel), min(o.Cosine, r.Cosine)
+		if !r.Equal && o.Equal {
+			o.Equal, o.Difference = false, r.String()
+		}
+	}
+}
