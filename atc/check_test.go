@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/npuctl/npuctl/internal/onnxpb"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/text"
 	"github.com/npuctl/npuctl/soc"
@@ -91,6 +94,8 @@ func testFolder(t testing.TB) string {
 			t.Fatal(err)
 		}
 	}
+	writeExternal(t, filepath.Join(dir, "placed.onnx"))
+	writeExternal(t, filepath.Join(dir, "summed.onnx"), &onnxpb.StringStringEntryProto{Key: proto.String("checksum"), Value: proto.String("da39a3")})
 	return dir
 }
 
@@ -325,6 +330,8 @@ var rows = []struct{ model, args, rule, code, holds string }{
 	{"unknown", "", "model-nodes", "E13010", "odd"},
 	{"nested", "", "model-nodes", "E13010", "odd"},
 	{"same", "", "model-nodes", "E13009", "a"},
+	{"placed", "", "", "", ""},
+	{"summed", "", "external-keys", "E10001", "checksum"},
 	{"likeIn", "--mode=3", "model-nodes", "E13009", "x"},
 	{"fixed", "--out_nodes=z", "out_nodes-tensor", "E19999", "z"},
 	{"fixed", "--out_nodes=y;", "out_nodes-tensor", "E19999", ""},

@@ -217,6 +217,34 @@ func modelNodes(c *checker) (out []Diagnosis) {
 	return out
 }
 
+// externalKeys tells of the first stored value whose external_data says more than its
+// place. ATC reads any other entry for the length.
+func externalKeys(c *checker) *Diagnosis {
+	tell := func(name string, t *onnx.Tensor) *Diagnosis {
+		extras := t.ExternalExtras()
+		if len(extras) == 0 {
+			return nil
+		}
+		d := problem("E10001", "model", "--model=%s: the external_data of %q has the entry %q, which ATC takes for the length", c.value("model"), name, extras[0]).
+			about(name).with("take the entry out; `npuctl compile` does, without --no-optimize")
+		return &d
+	}
+	g := c.graph().model.Graph
+	for _, v := range g.Initializers() {
+		if d := tell(v.Name(), v.Initializer()); d != nil {
+			return d
+		}
+	}
+	for _, n := range g.Nodes() {
+		if a := n.Attribute("value"); n.Is("Constant") && a != nil && a.Tensor() != nil {
+			if d := tell(n.Output(0).Name(), a.Tensor()); d != nil {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
 // refusedOperator is a node that is not in the table of ATC's parser, the first of
 // its operator.
 type refusedOperator struct {

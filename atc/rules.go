@@ -177,6 +177,7 @@ var modelRules = []rule{
 	{"framework-parser", answers("E19999"), "omg", buildOM2, flags("framework"), one(frameworkParsed)},
 	{"model-file", answers("E13005", "E13015", "E16001", "E16004"), "onnx_parser", checks, flags("model", "framework"), ifONNX(one(func(c *checker) *Diagnosis { return c.modelFile("model") }))},
 	{"model-nodes", answers("E13009", "E13010"), "pre_checker", checks, flags("model"), ifONNX(modelNodes)},
+	{"external-keys", answers("E10001"), "onnx_file_constant_parser", checks, flags("model"), ifONNX(one(externalKeys))},
 	{"shape-rank", answers("E19999"), "onnx_data_parser", builds, flags("model", "input_shape", "input_shape_range"), ifONNX(shapeRank)},
 	{"out_nodes-tensor", answers("E19999"), "onnx_parser", builds, flags("model", "out_nodes"), ifONNX(outTensors)},
 	{"hw_layout-bool", answers("E10005"), "omg", builds, flags("is_input_adjust_hw_layout"), hwLayout("is_input_adjust_hw_layout")},

@@ -35,7 +35,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkEncode(b *testing.B) {
 	m := benchModel(b)
 	for b.Loop() {
-		if _, err := m.encode(nil, false); err != nil {
+		if _, err := m.encode(nil, false, false); err != nil {
 			b.Fatal(err)
 		}
 	}

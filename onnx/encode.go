@@ -34,6 +34,8 @@ type encoder struct {
 	external map[*Tensor]placement
 	// keepExternal leaves the other external tensors where they are; else they come into the model file.
 	keepExternal bool
+	// bareExternal leaves out what their external_data says besides the place.
+	bareExternal bool
 	source       *mapping
 	err          error // the first tensor that could not be read
 }
@@ -43,8 +45,8 @@ type encoder struct {
 const firstBuffer = 4 << 20
 
 // encode gives the model as a rope.
-func (m *Model) encode(external map[*Tensor]placement, keepExternal bool) (*rope, error) {
-	e := &encoder{external: external, keepExternal: keepExternal, source: m.source.mapping()}
+func (m *Model) encode(external map[*Tensor]placement, keepExternal, bareExternal bool) (*rope, error) {
+	e := &encoder{external: external, keepExternal: keepExternal, bareExternal: bareExternal, source: m.source.mapping()}
 	e.small = make([]byte, 0, min(len(m.encoded), firstBuffer))
 	err := m.source.guarded(func() error {
 		e.model(m)

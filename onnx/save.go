@@ -27,6 +27,10 @@ const (
 // SaveOptions says how to write a model.
 type SaveOptions struct {
 	ExternalData ExternalData
+	// BareExternal leaves out of the external_data of tensors that stay in their side
+	// files whatever does not say where they lie: ATC takes any other entry, such as a
+	// checksum, for the length.
+	BareExternal bool
 }
 
 // maxMessage is the largest message protobuf readers accept.
@@ -48,26 +52,27 @@ const maxMessage = 1<<31 - 1
 // A target that is a link is followed. One that holds data of the opened model
 // itself is refused.
 func (m *Model) Save(path string, o SaveOptions) error {
-	if err := m.save(path, o.ExternalData); err != nil {
+	if err := m.save(path, o); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
 
-func (m *Model) save(path string, mode ExternalData) error {
+func (m *Model) save(path string, o SaveOptions) error {
 	path = atomicfile.Resolve(path)
 	if m.source.isSide(path) {
 		return errors.New("it holds external data of the model that is being saved; choose another name")
 	}
-	plan := m.planExternal(path, mode)
-	r, err := m.encode(plan.places, plan.keep)
+	plan := m.planExternal(path, o.ExternalData)
+	r, err := m.encode(plan.places, plan.keep, o.BareExternal)
 	if err != nil {
 		return err
 	}
 	if r.total() > maxMessage {
-		switch mode {
+		switch o.ExternalData {
 		case KeepExternal:
-			return m.save(path, SplitExternal)
+			o.ExternalData = SplitExternal
+			return m.save(path, o)
 		case InlineExternal:
 			return fmt.Errorf("the model needs %d bytes, more than the 2 GiB one ONNX file can hold: save it with external data", r.total())
 		}
@@ -100,7 +105,7 @@ func (m *Model) save(path string, mode ExternalData) error {
 
 // Encode gives the model as bytes, every tensor inside.
 func (m *Model) Encode() ([]byte, error) {
-	r, err := m.encode(nil, false)
+	r, err := m.encode(nil, false, false)
 	if err != nil {
 		return nil, err
 	}

@@ -86,6 +86,20 @@ func (t *Tensor) External() (location string, offset, length int64) {
 	return t.external.side.location, t.external.offset, t.external.length
 }
 
+// ExternalExtras lists the keys of external_data, of a tensor that lies in a side file,
+// that say something else than its place: checksum and the like.
+func (t *Tensor) ExternalExtras() (keys []string) {
+	if t.external == nil {
+		return nil
+	}
+	for _, p := range externalEntries(t.encoded) {
+		if isNoPlace(p) {
+			keys = append(keys, p.Key)
+		}
+	}
+	return keys
+}
+
 // Name is the name the stored tensor itself bears; in an initializer that is the value's.
 func (t *Tensor) Name() string { return t.name }
 

@@ -193,6 +193,9 @@ func (e *encoder) tensor(t *Tensor, name string) error {
 		return nil
 	case t.external != nil && !e.keepExternal:
 		return e.inlined(t, name)
+	case e.bares(t):
+		e.bared(t, name)
+		return nil
 	case name == t.name:
 		e.add(t.encoded, t.source.mapping())
 		return nil
@@ -266,6 +269,38 @@ func (e *encoder) inlined(t *Tensor, name string) error {
 	return nil
 }
 
+// placeKeys are the entries of external_data that say where elements lie.
+var placeKeys = []string{"location", "offset", "length"}
+
+// bares says whether a tensor that stays in a side file has entries to be left out.
+func (e *encoder) bares(t *Tensor) bool {
+	return e.bareExternal && len(t.ExternalExtras()) > 0
+}
+
+func isNoPlace(p Property) bool { return !slices.Contains(placeKeys, p.Key) }
+
+// bared writes a tensor that stays in a side file with its place alone.
+func (e *encoder) bared(t *Tensor, name string) {
+	e.patch(t.encoded, t.source.mapping(), ownFields{bytes: numbers(tensorName, tensorExternal)}, func(n protowire.Number) {
+		if n == tensorName {
+			e.string(tensorName, name)
+			return
+		}
+		for _, p := range slices.DeleteFunc(externalEntries(t.encoded), isNoPlace) {
+			e.property(tensorExternal, p)
+		}
+	})
+}
+
+func externalEntries(message []byte) (all []Property) {
+	for f := (fields{rest: message}); f.next(); {
+		if f.number == tensorExternal && f.isBytes() {
+			all = append(all, decodeProperty(f.bytes))
+		}
+	}
+	return all
+}
+
 // sparse writes a sparse tensor; the name is that of its values.
 func (e *encoder) sparse(t *Tensor, name string) (err error) {
 	values, indices := t.sparse.values, t.sparse.indices
@@ -293,5 +328,5 @@ func (e *encoder) sparse(t *Tensor, name string) (err error) {
 // rewrites says whether a tensor that was read cannot be copied as it was.
 func (e *encoder) rewrites(t *Tensor) bool {
 	_, moves := e.external[t]
-	return moves || t.encoded == nil || t.external != nil && !e.keepExternal || t.sparse != nil && (e.rewrites(t.sparse.values) || e.rewrites(t.sparse.indices))
+	return moves || t.encoded == nil || t.external != nil && !e.keepExternal || e.bares(t) || t.sparse != nil && (e.rewrites(t.sparse.values) || e.rewrites(t.sparse.indices))
 }

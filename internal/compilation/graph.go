@@ -159,7 +159,7 @@ func (b *build) saveGraph(m *onnx.Model, path string) error {
 			b.links = append(b.links, link)
 		}
 	}
-	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+	if err := m.Save(path, onnx.SaveOptions{BareExternal: true}); err != nil {
 		return fault.New(fault.Missing, "write the optimised graph: %w", err)
 	}
 	return nil
