@@ -16,8 +16,10 @@ type Batcher struct {
 	late  deadlines
 	open  *Batch
 	ready line
+	// taken are batches that instances have, and that wait for a stream.
+	taken line
 	pool  []*Batch
-	idle  int // instances that run nothing
+	idle  int // instances without a batch
 	total int // all instances
 
 	doze doze
@@ -262,13 +264,14 @@ func (b *Batcher) leave(r *Request) {
 	b.queue.remove(r)
 }
 
-// take gives an idle instance the first batch of the line.
+// take gives an idle instance the first batch of the line, and puts it among those that
+// are taken. It says whether there was one.
 //
 // With a delay, batches behind it that have waited longer than that are joined to it as
 // long as they fit. One that was looked at and does not fit takes no more requests.
-func (b *Batcher) take(now time.Duration) *Batch {
+func (b *Batcher) take(now time.Duration) bool {
 	if b.idle == 0 || b.ready.len() == 0 {
-		return nil
+		return false
 	}
 	first := b.ready.pop()
 	first.closed = true
@@ -285,6 +288,15 @@ func (b *Batcher) take(now time.Duration) *Batch {
 		b.join(first, next)
 	}
 	b.idle--
+	first.taken = true
+	b.taken.push(first)
+	return true
+}
+
+// start gives the first of the batches that are taken, of which there must be one: it
+// runs from now on.
+func (b *Batcher) start() *Batch {
+	first := b.taken.pop()
 	for _, r := range first.Requests {
 		r.state = stateRunning
 	}
@@ -333,15 +345,20 @@ func (b *Batcher) cancel(r *Request) bool {
 	return false
 }
 
-// takeBack takes a request out of its batch, and the batch out of the line when it was
-// the only one.
+// takeBack takes a request out of its batch, and the batch out of its line when it was
+// the only one. An instance that had it is idle again.
 func (b *Batcher) takeBack(r *Request) {
 	from := r.batch
 	from.remove(r)
 	if len(from.Requests) > 0 {
 		return
 	}
-	b.ready.drop(from)
+	if from.taken {
+		b.taken.drop(from)
+		b.idle++
+	} else {
+		b.ready.drop(from)
+	}
 	from.queued = false
 	if from == b.open {
 		from.full = true // the next look opens another

@@ -36,6 +36,9 @@ type Chunk struct {
 	Batch int
 	// Elements are those of all inputs, and Padding those among them that are padding.
 	Elements, Padding int64
+	// Part is the stream of the batch that it runs on. The runs of a part follow each
+	// other, parts run at the same time: see [Setup.StreamsPerBatch].
+	Part int
 }
 
 // NewGears makes gears of rows, which have a number for each dim of -1 in the order of

@@ -17,8 +17,13 @@ func (f runFunc) Run(b *Batch) error { return f(b) }
 
 func newLive(t testing.TB, p Policy, instances int, run runFunc) *Live {
 	t.Helper()
+	return newLiveOf(t, Setup{Policy: p, Devices: make([]int, instances)}, run)
+}
+
+func newLiveOf(t testing.TB, s Setup, run runFunc) *Live {
+	t.Helper()
 	before := runtime.NumGoroutine()
-	l, err := NewLive(Setup{Policy: p, Devices: make([]int, instances)}, run)
+	l, err := NewLive(s, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +86,40 @@ func TestLive(t *testing.T) {
 	}
 	if c.Failed == 0 || c.OK == 0 || c.Executions != runs.Load() {
 		t.Errorf("%+v after %d runs", c, runs.Load())
+	}
+}
+
+// With two streams two batches run at once, whatever the number of instances.
+func TestLiveStreams(t *testing.T) {
+	var running, most atomic.Int64
+	l := newLiveOf(t, Setup{Policy: Policy{MaxBatch: 2, Dynamic: true}, Devices: make([]int, 6), Streams: 2}, func(*Batch) error {
+		for n := running.Add(1); ; {
+			if before := most.Load(); n <= before || most.CompareAndSwap(before, n) {
+				break
+			}
+		}
+		runtime.Gosched()
+		running.Add(-1)
+		return nil
+	})
+	var wait sync.WaitGroup
+	for i := range 12 {
+		wait.Go(func() {
+			call := NewCall()
+			for k := range 200 {
+				ctx, cancel := context.WithCancel(context.Background())
+				call.Size = 1
+				if (i+k)%5 == 0 {
+					cancel()
+				}
+				l.Do(ctx, call)
+				cancel()
+			}
+		})
+	}
+	wait.Wait()
+	if c := l.Counters(); most.Load() > 2 || c.OK+c.Cancelled != 12*200 || c.OK == 0 {
+		t.Errorf("%d batches ran at once; %+v", most.Load(), c)
 	}
 }
 

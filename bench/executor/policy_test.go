@@ -63,14 +63,14 @@ func TestGearPlan(t *testing.T) {
 		items  int
 		want   string
 	}{
-		{16, false, 1, "[{1 1 1 32 0}]"},
-		{9, false, 1, "[{1 1 1 32 14}]"},
-		{9, true, 1, "[{1 1 1 34 14}]"},    // what is not there is not padding
-		{16, false, 3, "[{3 3 4 128 32}]"}, // four of 16 are fewer elements than four of 64
-		{17, false, 1, "[{0 1 4 512 478}]"},
-		{16, false, 8, "[{2 8 8 256 0}]"},
-		{16, false, 13, "[{2 8 8 256 0} {2 5 8 256 96}]"},
-		{64, false, 6, "[{0 4 4 512 0} {0 2 4 512 256}]"},
+		{16, false, 1, "[{1 1 1 32 0 0}]"},
+		{9, false, 1, "[{1 1 1 32 14 0}]"},
+		{9, true, 1, "[{1 1 1 34 14 0}]"},    // what is not there is not padding
+		{16, false, 3, "[{3 3 4 128 32 0}]"}, // four of 16 are fewer elements than four of 64
+		{17, false, 1, "[{0 1 4 512 478 0}]"},
+		{16, false, 8, "[{2 8 8 256 0 0}]"},
+		{16, false, 13, "[{2 8 8 256 0 0} {2 5 8 256 96 0}]"},
+		{64, false, 6, "[{0 4 4 512 0 0} {0 2 4 512 256 0}]"},
 	} {
 		if got := fmt.Sprint(g.Plan(nil, class(test.length, test.bias), test.items)); got != test.want {
 			t.Errorf("%d items of %d: %s, want %s", test.items, test.length, got, test.want)
@@ -80,7 +80,7 @@ func TestGearPlan(t *testing.T) {
 		t.Error("65 fits")
 	}
 	var none *Gears
-	if got := fmt.Sprint(none.Plan(nil, 0, 5)); got != "[{-1 5 5 0 0}]" || !none.Fits(9) {
+	if got := fmt.Sprint(none.Plan(nil, 0, 5)); got != "[{-1 5 5 0 0 0}]" || !none.Fits(9) {
 		t.Errorf("without gears %s", got)
 	}
 }

@@ -52,7 +52,7 @@ type requestState uint8
 const (
 	stateNew requestState = iota
 	stateWaiting
-	stateReady   // in a batch that waits for an instance
+	stateReady   // in a batch that waits for an instance, or for a stream
 	stateRunning // in a batch that runs
 	stateHeld    // done, and waiting for the answers before it
 	stateAnswered
@@ -70,9 +70,12 @@ const (
 	Failed
 	// Cancelled is a request whose client went away.
 	Cancelled
+	// Waiting is a request without an answer. [Driver.Answer] never has it; it is for
+	// those who look at requests before all are answered.
+	Waiting
 )
 
-var outcomeNames = [...]string{OK: "ok", Rejected: "rejected", Failed: "error", Cancelled: "cancelled"}
+var outcomeNames = [...]string{OK: "ok", Rejected: "rejected", Failed: "error", Cancelled: "cancelled", Waiting: "waiting"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
@@ -89,7 +92,8 @@ type Batch struct {
 	Instance, Device int
 	// Started is when it began.
 	Started time.Duration
-	// Chunks are the runs that it takes, one after the other: see [Gears].
+	// Chunks are the runs that it takes, one after the other within each part: see
+	// [Gears].
 	Chunks []Chunk
 
 	oldest  time.Duration // arrival of its oldest request
@@ -97,6 +101,7 @@ type Batch struct {
 	full    bool          // nothing more goes in
 	differs bool          // a request of another class ended it
 	closed  bool          // an instance has taken it, or looked at it
+	taken   bool          // an instance has it
 }
 
 func (b *Batch) add(r *Request) {

@@ -24,6 +24,34 @@ type Setup struct {
 	Gears *Gears
 	// Devices has the device of each instance.
 	Devices []int
+	// Streams is how many batches a device runs at once; 0 is as many as it has
+	// instances. An instance may have its batch before a stream is free: that batch takes
+	// no more requests, and starts in its turn.
+	Streams int
+	// StreamsPerBatch is how many streams, on whatever devices, a batch takes and is split
+	// over; 0 is one. The whole batch waits until so many are free.
+	StreamsPerBatch int
+}
+
+// AtOnce is how many batches can run at once, where instances are spread evenly.
+func (s *Setup) AtOnce() int {
+	if s.Streams == 0 {
+		return len(s.Devices)
+	}
+	return min(len(s.Devices), s.Streams*len(distinct(s.Devices))/max(1, s.StreamsPerBatch))
+}
+
+func (s *Setup) check() error {
+	switch {
+	case len(s.Devices) == 0:
+		return errors.New("no instances")
+	case s.Streams < 0 || s.StreamsPerBatch < 0:
+		return fmt.Errorf("%d streams of a device and %d of a batch: they are not below 0", s.Streams, s.StreamsPerBatch)
+	case s.AtOnce() == 0:
+		return fmt.Errorf("a batch takes %d streams, and all devices together have %d: it would wait for ever",
+			s.StreamsPerBatch, s.Streams*len(distinct(s.Devices)))
+	}
+	return s.Policy.Check()
 }
 
 // The reasons for which requests are refused.
@@ -56,17 +84,14 @@ type Counters struct {
 
 // NewScheduler makes a scheduler.
 func NewScheduler(s Setup, d Driver) (*Scheduler, error) {
-	if err := s.Policy.Check(); err != nil {
+	if err := s.check(); err != nil {
 		return nil, err
-	}
-	if len(s.Devices) == 0 {
-		return nil, fmt.Errorf("no instances")
 	}
 	if s.Signature != nil {
 		s.Policy.ComparesShapes = s.Signature.ComparesShapes()
 		s.Policy.ComparesInputs = s.Signature.ComparesInputs()
 	}
-	return &Scheduler{setup: s, driver: d, batcher: newBatcher(newRules(s.Policy), len(s.Devices)), instances: newInstances(s.Devices)}, nil
+	return &Scheduler{setup: s, driver: d, batcher: newBatcher(newRules(s.Policy), len(s.Devices)), instances: newInstances(&s)}, nil
 }
 
 // Counters gives the counters.
@@ -76,7 +101,7 @@ func (s *Scheduler) Counters() Counters { return s.stats }
 // counted.
 func (s *Scheduler) Waiting() int { return s.batcher.queue.size }
 
-// Idle says how many instances run nothing.
+// Idle says how many instances have no batch.
 func (s *Scheduler) Idle() int { return s.batcher.idle }
 
 // NextWake is when Wake must be called, if nothing else happens before; ok is false when
@@ -199,23 +224,51 @@ func (s *Scheduler) count(b *Batch) {
 	}
 }
 
-// dispatch starts batches as long as there are any and instances are idle.
+// dispatch gives batches to instances and starts them, as long as there are any,
+// instances are idle and streams are free.
 func (s *Scheduler) dispatch(now time.Duration) {
 	for {
-		b := s.batcher.take(now)
-		if b == nil {
+		s.startTaken(now)
+		if !s.batcher.take(now) {
 			return
 		}
-		b.Chunks = s.setup.Gears.Plan(b.Chunks[:0], b.Class, b.Items)
-		b.Instance = s.instances.lease()
-		b.Device = s.instances.devices[b.Instance]
-		b.Started = now
+		s.batcher.nudge(now)
+	}
+}
+
+// startTaken starts the batches that instances have, in the order in which they were
+// taken, as far as there are streams.
+func (s *Scheduler) startTaken(now time.Duration) {
+	for s.batcher.taken.len() > 0 {
+		instance, ok := s.instances.lease()
+		if !ok {
+			return
+		}
+		b := s.batcher.start()
+		b.Chunks = s.plan(b)
+		b.Instance, b.Device, b.Started = instance, s.instances.devices[instance], now
 		for _, r := range b.Requests {
 			r.Started = now
 		}
 		s.driver.Start(b)
-		s.batcher.nudge(now)
 	}
+}
+
+// plan makes the runs of a batch. Of parts that are not equal the first have one item more.
+func (s *Scheduler) plan(b *Batch) []Chunk {
+	list, parts := b.Chunks[:0], max(1, s.setup.StreamsPerBatch)
+	for part := range min(parts, b.Items) {
+		from := len(list)
+		items := b.Items / parts
+		if part < b.Items%parts {
+			items++
+		}
+		list = s.setup.Gears.Plan(list, b.Class, items)
+		for i := range list[from:] {
+			list[from+i].Part = part
+		}
+	}
+	return list
 }
 
 // settle ends a request that came to its turn: at once, or behind those before it.

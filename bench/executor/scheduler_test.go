@@ -55,6 +55,7 @@ func (b *bench) Start(batch *Batch) {
 		b.Fatalf("instance %d runs two batches", batch.Instance)
 	}
 	b.busy[batch.Instance] = true
+	b.checkStreams(batch)
 	items, inChunks := 0, 0
 	for _, r := range batch.Requests {
 		items += r.items
@@ -70,6 +71,21 @@ func (b *bench) Start(batch *Batch) {
 		b.Fatalf("a batch of %d items says %d, and %d in its chunks", items, batch.Items, inChunks)
 	}
 	b.running = append(b.running, batch)
+}
+
+// checkStreams holds that there are streams for a batch that begins.
+func (b *bench) checkStreams(batch *Batch) {
+	limit, each := b.setup.Streams, max(1, b.setup.StreamsPerBatch)
+	if limit == 0 {
+		return
+	}
+	onDevice := 1
+	for _, other := range b.running {
+		onDevice += boolToInt(other.Device == batch.Device)
+	}
+	if used := (len(b.running) + 1) * each; onDevice > limit || used > limit*len(distinct(b.setup.Devices)) {
+		b.Fatalf("%d batches on device %d, %d streams in use: a device has %d", onDevice, batch.Device, used, limit)
+	}
 }
 
 func (b *bench) Answer(r *Request, o Outcome) {
@@ -164,8 +180,30 @@ func (b *bench) checkBusy() {
 	}
 	for _, k := range b.requests {
 		waits := k.state == stateWaiting || k.state == stateReady
+		if waits && k.batch != nil && k.batch.taken {
+			b.checkNoStream(k)
+			continue
+		}
 		if waits && b.s.Idle() > 0 && (delay == 0 || b.now-k.Arrived > delay) {
 			b.Fatalf("request %d of %v waits at %v, and an instance is idle", k.Tag, k.Arrived, b.now)
+		}
+	}
+}
+
+// checkNoStream holds that a batch, which an instance has, waits for a stream that is not
+// there.
+func (b *bench) checkNoStream(k *tracked) {
+	if b.setup.StreamsPerBatch > 1 && (len(b.running)+1)*b.setup.StreamsPerBatch > b.setup.Streams*len(distinct(b.setup.Devices)) {
+		return
+	}
+	on := map[int]int{}
+	for _, batch := range b.running {
+		on[batch.Device]++
+	}
+	for i, device := range b.setup.Devices {
+		isFree := b.setup.Streams == 0 || b.setup.StreamsPerBatch <= 1 && on[device] < b.setup.Streams
+		if isFree && !b.busy[i] {
+			b.Fatalf("request %d waits for a stream, and device %d has one: %v run", k.Tag, device, on)
 		}
 	}
 }
@@ -204,7 +242,11 @@ var policies = rapid.Custom(func(t *rapid.T) Policy {
 // is the first to run, and every lease ends.
 func TestWhateverComes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		setup := Setup{Policy: policies.Draw(t, "policy"), Devices: rapid.SliceOfN(rapid.IntRange(0, 2), 1, 4).Draw(t, "devices")}
+		setup := Setup{Policy: policies.Draw(t, "policy"), Devices: rapid.SliceOfN(rapid.IntRange(0, 2), 1, 4).Draw(t, "devices"),
+			Streams: rapid.IntRange(0, 3).Draw(t, "streams"), StreamsPerBatch: rapid.IntRange(0, 2).Draw(t, "streams of a batch")}
+		if setup.AtOnce() == 0 {
+			t.Skip("no batch could run")
+		}
 		b := newBench(t, setup)
 		failure := errors.New("the device is gone")
 		t.Repeat(map[string]func(*rapid.T){
@@ -345,28 +387,86 @@ func TestLeastLoadedDevice(t *testing.T) {
 	b.drain()
 }
 
+// With fewer streams than instances, batches that instances have start in their turn,
+// take no more requests, and give their instance back when all of theirs went away.
+func TestStreams(t *testing.T) {
+	b := newBench(t, Setup{Policy: Policy{MaxBatch: 4, Dynamic: true}, Devices: []int{0, 0, 0, 0}, Streams: 2})
+	for range 4 {
+		b.submit(Request{Size: 1})
+	}
+	if len(b.running) != 2 || b.s.Idle() != 0 {
+		t.Fatalf("%d batches run on 2 streams, %d of 4 instances are idle", len(b.running), b.s.Idle())
+	}
+	b.submit(Request{Size: 1})
+	b.submit(Request{Size: 1}) // both wait for an instance
+	b.s.Cancel(b.now, &b.requests[2].Request)
+	if k := b.requests[2]; k.outcome != Cancelled || k.answers != 1 {
+		t.Errorf("cancelled in a batch that waits for a stream: %v", k.outcome)
+	}
+	for len(b.running) > 0 {
+		b.finish(0, nil)
+	}
+	if got := fmt.Sprint(b.order); got != "[0 1 3 4 5]" {
+		t.Errorf("%s ran", got)
+	}
+	b.drain()
+	for _, test := range []struct {
+		setup Setup
+		want  string // devices of the batches that run
+	}{
+		{Setup{Devices: []int{0, 0, 0, 1}, Streams: 2}, "[0 1 0]"}, // device 1 has streams and no instance
+		{Setup{Devices: []int{0, 0}, Streams: 3, StreamsPerBatch: 2}, "[0]"},
+	} {
+		b := newBench(t, test.setup)
+		var got []int
+		for range 4 {
+			b.submit(Request{})
+		}
+		for _, batch := range b.running {
+			got = append(got, batch.Device)
+		}
+		if fmt.Sprint(got) != test.want {
+			t.Errorf("%+v: devices %v, want %s", test.setup, got, test.want)
+		}
+		b.drain()
+	}
+	for want, setup := range map[string]Setup{
+		"a batch takes 3 streams, and all devices together have 2: it would wait for ever": {Devices: []int{0, 1, 1}, Streams: 1, StreamsPerBatch: 3},
+		"-1 streams of a device and 0 of a batch: they are not below 0":                    {Devices: []int{0}, Streams: -1},
+		"no instances": {Streams: 1},
+	} {
+		if _, err := NewScheduler(setup, b); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // A million requests under load, with runs that fail: nothing is lost, and nothing grows.
 func TestMillionRequests(t *testing.T) {
 	count := 1_000_000
 	if testing.Short() {
 		count = 50_000
 	}
-	load := newLoad(t, count)
-	load.run(count)
-	if load.answered != count || load.s.Idle() != len(load.devices) {
-		t.Errorf("%d of %d requests answered, %d instances idle", load.answered, count, load.s.Idle())
-	}
-	if most := 64 + 2*len(load.devices); len(load.s.batcher.pool) > most {
-		t.Errorf("%d batches in the pool", len(load.s.batcher.pool))
+	for _, streams := range []int{0, 1} {
+		load := newLoad(t, streams)
+		load.run(count)
+		if load.answered != count || load.s.Idle() != len(load.setup.Devices) {
+			t.Errorf("%d of %d requests answered, %d instances idle", load.answered, count, load.s.Idle())
+		}
+		if most := 64 + 2*len(load.setup.Devices); len(load.s.batcher.pool) > most {
+			t.Errorf("%d batches in the pool", len(load.s.batcher.pool))
+		}
 	}
 }
 
 // Once pools and queues have grown to the load, nothing is allocated.
 func TestNoAllocation(t *testing.T) {
-	load := newLoad(t, 0)
-	load.run(5000)
-	if n := testing.AllocsPerRun(20, func() { load.run(1000) }); n > 0 {
-		t.Errorf("%.0f allocations for 1000 requests", n)
+	for _, streams := range []int{0, 1} {
+		load := newLoad(t, streams)
+		load.run(5000)
+		if n := testing.AllocsPerRun(20, func() { load.run(1000) }); n > 0 {
+			t.Errorf("%.0f allocations for 1000 requests with %d streams", n, streams)
+		}
 	}
 }
 
@@ -382,24 +482,26 @@ func BenchmarkScheduler(b *testing.B) {
 // turn, every 97th with an error.
 type load struct {
 	s        *Scheduler
-	devices  []int
+	setup    Setup
 	now      time.Duration
 	free     []*Request
 	running  []*Batch
 	answered int
 	ends     int
+	atOnce   int
 }
 
-func newLoad(t testing.TB, _ int) *load {
+func newLoad(t testing.TB, streams int) *load {
 	t.Helper()
-	l := &load{devices: []int{0, 0, 1}}
 	g, err := BatchGears(NewSignature(nil, 8), 1, 2, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := Policy{MaxBatch: 8, Dynamic: true, Preferred: []int{4, 8}, Delay: 3 * time.Millisecond, Levels: 2, DefaultLevel: 2,
 		Queue: QueuePolicy{Timeout: 40 * time.Millisecond, MaxSize: 20}}
-	if l.s, err = NewScheduler(Setup{Policy: p, Gears: g, Devices: l.devices}, l); err != nil {
+	l := &load{setup: Setup{Policy: p, Gears: g, Devices: []int{0, 0, 1}, Streams: streams}}
+	l.atOnce = l.setup.AtOnce()
+	if l.s, err = NewScheduler(l.setup, l); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 64 {
@@ -432,7 +534,7 @@ func (l *load) run(count int) {
 			l.s.Submit(l.now, r)
 			sent++
 		}
-		if len(l.running) > 0 && (len(l.running) == len(l.devices) || sent == count) {
+		if len(l.running) > 0 && (len(l.running) == l.atOnce || sent == count) {
 			b := l.running[0]
 			l.running = append(l.running[:0], l.running[1:]...)
 			var err error

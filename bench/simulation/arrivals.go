@@ -115,8 +115,11 @@ func ParseSizes(text string) (w Weighted, err error) {
 		}
 		from, errFrom := strconv.Atoi(low)
 		to, errTo := strconv.Atoi(high)
-		if errFrom != nil || errTo != nil || from < 1 || to < from || to-from > 1<<16 {
-			return w, fmt.Errorf("%q is no size: give 4, 1-8 or 1:3,4:1", word)
+		switch {
+		case errFrom != nil || errTo != nil || from < 1 || to < from || to > math.MaxInt32:
+			return w, fmt.Errorf("%q is no size: give 4, 1-8 or 1:3,4:1, up to %d", word, math.MaxInt32)
+		case to-from > mostRange:
+			return w, fmt.Errorf("%q: a range holds %d sizes at most", word, mostRange+1)
 		}
 		for size := from; size <= to; size++ {
 			w.add(size, weight/float64(to-from+1))
@@ -125,6 +128,12 @@ func ParseSizes(text string) (w Weighted, err error) {
 	return w, nil
 }
 
+// mostRange bounds the sizes of a range, each of which costs memory.
+const mostRange = 1 << 16
+
+// mostWeight keeps sums of weights finite.
+const mostWeight = 1e12
+
 // cutWeight takes VALUE:WEIGHT apart.
 func cutWeight(word string) (value string, weight float64, err error) {
 	value, text, has := strings.Cut(strings.TrimSpace(word), ":")
@@ -132,8 +141,8 @@ func cutWeight(word string) (value string, weight float64, err error) {
 		return value, 1, nil
 	}
 	weight, err = strconv.ParseFloat(text, 64)
-	if err != nil || !(weight > 0) || math.IsInf(weight, 0) {
-		return "", 0, fmt.Errorf("%q: the weight %q is no number above 0", word, text)
+	if err != nil || !(weight > 0 && weight <= mostWeight) {
+		return "", 0, fmt.Errorf("%q: the weight %q is no number above 0, up to %.0g", word, text, mostWeight)
 	}
 	return value, weight, nil
 }
@@ -235,7 +244,7 @@ func parseShape(text string) ([]int64, error) {
 	for word := range strings.SplitSeq(text, "x") {
 		d, err := strconv.ParseInt(strings.TrimSpace(word), 10, 32)
 		if err != nil || d < 0 {
-			return nil, fmt.Errorf("the shape %q: give sizes with x between, as in 4x3", text)
+			return nil, fmt.Errorf("the shape %q: give sizes from 0 to %d with x between, as in 4x3", text, math.MaxInt32)
 		}
 		dims = append(dims, d)
 	}
@@ -370,7 +379,7 @@ const mostMilliseconds = 1e12
 func parseMilliseconds(text string) (time.Duration, error) {
 	ms, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(ms >= 0 && ms <= mostMilliseconds) {
-		return 0, fmt.Errorf("%q is no time in milliseconds, 0 or more", text)
+		return 0, fmt.Errorf("%q is no time in milliseconds, from 0 to %.0g", text, mostMilliseconds)
 	}
 	return time.Duration(math.Round(ms * float64(time.Millisecond))), nil
 }
@@ -381,7 +390,7 @@ func parseNumber(text string, without int) (int, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number", text)
+		return 0, fmt.Errorf("%q is no whole number from 0 to %d", text, math.MaxInt32)
 	}
 	return int(n), nil
 }

@@ -27,7 +27,7 @@ func TestReadArrivals(t *testing.T) {
 		{"all columns", "0,2,4x3,1,50,x\n", "[0s 2 4x3 1 50ms]"},
 		{"times alone", "0\n1.5\n2.000001\n", "[0s 1  0 0s] [1.5ms 1  0 0s] [2.000001ms 1  0 0s]"},
 		{"a header in another order", "size,time_ms,timeout_ms\n3,10,0.5\n,20,\n", "[10ms 3  0 500µs] [20ms 1  0 0s]"},
-		{"comments and blank lines", "# a day\n\n0,1 # no comment\n", "line 3: size: \"1 # no comment\" is no whole number"},
+		{"comments and blank lines", "# a day\n\n0,1 # no comment\n", "line 3: size: \"1 # no comment\" is no whole number from 0 to 2147483647"},
 		{"times out of order", "20\n10\n20\n", "[10ms 1  0 0s] [20ms 1  0 0s] [20ms 1  0 0s]"},
 		{"shapes by input", "0,1,x=4x3+z=7\n", "[0s 1 x=4x3+z=7 0 0s]"},
 		{"a byte-order mark", "\ufefftime_ms,size\n1,2\n", "[1ms 2  0 0s]"},
@@ -37,12 +37,12 @@ func TestReadArrivals(t *testing.T) {
 		{"a column misspelt", "time_ms,sise\n", `line 1: there is no column "sise"; did you mean "size"?`},
 		{"a column twice", "time_ms,time_ms\n", `line 1: column "time_ms" is there twice`},
 		{"no times", "size\n1\n", "line 1: there is no column time_ms"},
-		{"a time below 0", "-1\n", `line 1: time_ms: "-1" is no time in milliseconds, 0 or more`},
-		{"no time", "0\nNaN\n", `line 2: time_ms: "NaN" is no time in milliseconds, 0 or more`},
-		{"an endless time", "1e300\n", `line 1: time_ms: "1e300" is no time in milliseconds, 0 or more`},
-		{"a size that is none", "0,two\n", `line 1: size: "two" is no whole number`},
-		{"a size below 0", "0,-2\n", `line 1: size: "-2" is no whole number`},
-		{"a shape that is none", "0,1,4*3\n", `line 1: the shape "4*3": give sizes with x between, as in 4x3`},
+		{"a time below 0", "-1\n", `line 1: time_ms: "-1" is no time in milliseconds, from 0 to 1e+12`},
+		{"no time", "0\nNaN\n", `line 2: time_ms: "NaN" is no time in milliseconds, from 0 to 1e+12`},
+		{"an endless time", "1e300\n", `line 1: time_ms: "1e300" is no time in milliseconds, from 0 to 1e+12`},
+		{"a size that is none", "0,two\n", `line 1: size: "two" is no whole number from 0 to 2147483647`},
+		{"a size below 0", "0,-2\n", `line 1: size: "-2" is no whole number from 0 to 2147483647`},
+		{"a shape that is none", "0,1,4*3\n", `line 1: the shape "4*3": give sizes from 0 to 2147483647 with x between, as in 4x3`},
 		{"an input that is none", "0,1,,,,x+y\n", `line 1: the model has no input "y"; did you mean "x"?`},
 		{"too many fields", "0,1,,,,,7\n", "line 1: 7 fields, and there are 6 columns"},
 		{"an open quote", "\"0\n", `read arrivals: parse error on line 1, column 4: extraneous or missing " in quoted-field`},
@@ -118,9 +118,9 @@ func TestService(t *testing.T) {
 		{"distribution=normal", `distribution: "normal": there are constant and exponential`},
 		{"table:size,time_ms\n", `the first line is "size,time_ms": it must be batch,time_ms or gear,time_ms`},
 		{"table:batch,time_ms\n", "the table is empty"},
-		{"table:batch,time_ms\n0,1\n", `line 2: "0" is no batch`},
+		{"table:batch,time_ms\n0,1\n", `line 2: "0" is no batch: give whole numbers from 1 to 2147483647`},
 		{"table:batch,time_ms\n1,1\n1,2\n", "batch 1 is there twice"},
-		{"table:batch,time_ms\n1,x\n", `line 2: time_ms: "x" is no time in milliseconds, 0 or more`},
+		{"table:batch,time_ms\n1,x\n", `line 2: time_ms: "x" is no time in milliseconds, from 0 to 1e+12`},
 		{"table:gear,time_ms\n4,1\n4,1\n", "line 3: gear 4 is there twice"},
 		{"table:", "read service times: EOF"},
 	} {
@@ -187,8 +187,9 @@ func FuzzReadService(f *testing.F) {
 func TestSizes(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"4", "map[4:1000]"}, {"1-4", "map[1:240 2:228 3:265 4:267]"}, {"1:3,4:1", "map[1:733 4:267]"},
-		{"0", `"0" is no size: give 4, 1-8 or 1:3,4:1`}, {"4-1", `"4-1" is no size: give 4, 1-8 or 1:3,4:1`},
-		{"1:0", `"1:0": the weight "0" is no number above 0`}, {"1-99999999", `"1-99999999" is no size: give 4, 1-8 or 1:3,4:1`},
+		{"0", `"0" is no size: give 4, 1-8 or 1:3,4:1, up to 2147483647`}, {"4-1", `"4-1" is no size: give 4, 1-8 or 1:3,4:1, up to 2147483647`},
+		{"2147483648", `"2147483648" is no size: give 4, 1-8 or 1:3,4:1, up to 2147483647`}, {"1:1e13", `"1:1e13": the weight "1e13" is no number above 0, up to 1e+12`},
+		{"1:0", `"1:0": the weight "0" is no number above 0, up to 1e+12`}, {"1-99999999", `"1-99999999": a range holds 65537 sizes at most`},
 	} {
 		w, err := ParseSizes(test.text)
 		got := fmt.Sprint(err)
@@ -341,5 +342,40 @@ func TestRefusedClients(t *testing.T) {
 	r := simulated(t, Run{Setup: setup, Traffic: &Traffic{Clients: 5, Duration: time.Second}, Service: &Service{Fixed: 10 * time.Millisecond}})
 	if r.Rejected == 0 || r.QueueFull != r.Rejected || r.OK < 95 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Times that are longer than time itself end a run with an error; before, they turned into
+// times below 0.
+func TestEndOfTime(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, test := range []struct {
+		name    string
+		traffic Traffic
+		service Service
+		refused bool
+	}{
+		{"a rate near 0", Traffic{Rate: 1e-300, Requests: 5}, Service{}, true},
+		{"some requests within it", Traffic{Rate: 2e-10, Requests: 5}, Service{}, true},
+		{"at random", Traffic{Rate: 1e-300, Poisson: true, Requests: 5}, Service{}, true},
+		{"none while requests are sent", Traffic{Rate: 1e-300, Duration: time.Hour}, Service{}, false},
+		{"one batch", Traffic{Rate: 1, Requests: 1}, Service{Item: never}, true},
+		{"batches one after the other", Traffic{Clients: 1, Requests: 500_000}, Service{Fixed: day}, true},
+		{"thought", Traffic{Clients: 1, Requests: 3, Think: never - 1}, Service{Fixed: day}, true},
+		{"thought that nobody waits for", Traffic{Clients: 1, Duration: day, Think: never}, Service{Fixed: time.Hour}, false},
+		{"long, and no longer", Traffic{Clients: 1, Requests: 100_000}, Service{Fixed: day}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.traffic.Kinds = []Kind{{}}
+			r, err := (&Run{Setup: on(0), Traffic: &test.traffic, Service: &test.service}).Do(context.Background())
+			switch {
+			case test.refused && (err == nil || err.Error() != "requests, or their batches, last longer than 292 years: give a higher rate, or shorter times"):
+				t.Errorf("%v, %+v", err, r)
+			case !test.refused && err != nil:
+				t.Error(err)
+			case !test.refused && (r.Latency.Mean < 0 || r.Use < 0 || r.Use > 1 || r.Waiting != 0):
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }

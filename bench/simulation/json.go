@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/npuctl/npuctl/bench/executor"
 )
 
 // Report is what `npuctl simulate --json` prints before the lists.
@@ -86,6 +88,9 @@ func appendRow(line []byte, r *Row, shape, reason []byte) []byte {
 	line = strconv.AppendInt(append(line, `, "size": `...), int64(r.Size), 10)
 	line = append(append(line, `, "shape": `...), shape...)
 	line = strconv.AppendInt(append(line, `, "level": `...), int64(r.Level), 10)
+	if r.Outcome == executor.Waiting {
+		return append(line, `, "queue": null, "latency": null, "outcome": "waiting"}`...)
+	}
 	line = appendTime(append(line, `, "queue": `...), r.Queue)
 	line = appendTime(append(line, `, "latency": `...), r.Latency)
 	line = append(append(append(line, `, "outcome": "`...), r.Outcome.String()...), '"')

@@ -20,6 +20,9 @@ type Result struct {
 	QueueFull int64 `json:"queue_full"`
 	TimedOut  int64 `json:"timed_out"`
 	Errors    int64 `json:"errors"`
+	// Waiting are those without an answer: they still waited when nothing more could
+	// happen, as those do whose queue delay never ends.
+	Waiting int64 `json:"waiting"`
 	// Items are those of requests that were computed.
 	Items          int64   `json:"items"`
 	Throughput     float64 `json:"throughput"`       // requests a second that were computed
@@ -34,7 +37,10 @@ type Result struct {
 	Gears     []GearUse  `json:"gears"`
 	Padding   float64    `json:"padding_waste"` // share of computed elements that was padding
 	Instances []Instance `json:"instances"`
-	Use       float64    `json:"utilization"` // of all instances
+	// AtOnce is how many batches can run at the same time, and Use the share of the time
+	// in which they did.
+	AtOnce int     `json:"at_once"`
+	Use    float64 `json:"utilization"`
 	// MostInside is how many requests were waiting or running at most.
 	MostInside int         `json:"most_in_flight"`
 	Rows       []Row       `json:"-"`
@@ -77,7 +83,7 @@ type Instance struct {
 	Use        float64 `json:"utilization"`
 }
 
-// Row is one request.
+// Row is one request. One that is [executor.Waiting] has no Queue and no Latency.
 type Row struct {
 	Arrival, Queue, Latency time.Duration
 	Size                    int32
@@ -114,6 +120,7 @@ type recorder struct {
 	timedOut       int64
 	count          int64
 	inside, most   int
+	atOnce         int
 	end            time.Duration
 	texts          map[[2]int]string
 	reasons        []string
@@ -121,7 +128,7 @@ type recorder struct {
 }
 
 func (c *recorder) start(r *Run) {
-	c.keeps, c.levels, c.gears = r.Keeps, r.Setup.Policy, r.Setup.Gears
+	c.keeps, c.levels, c.gears, c.atOnce = r.Keeps, r.Setup.Policy, r.Setup.Gears, r.Setup.AtOnce()
 	expected := r.Traffic.expected()
 	c.latency, c.queue = make([]int64, 0, expected), make([]int64, 0, expected)
 	if c.keeps {
@@ -150,7 +157,7 @@ func (c *recorder) arrived(now time.Duration, a Arrival) {
 	for a.Row >= len(c.rows) {
 		c.rows = append(c.rows, Row{})
 	}
-	c.rows[a.Row] = Row{Arrival: now, Size: int32(a.Size), Level: int32(c.levels.Level(a.Level)), Kind: int32(a.Kind)}
+	c.rows[a.Row] = Row{Arrival: now, Size: int32(a.Size), Level: int32(c.levels.Level(a.Level)), Kind: int32(a.Kind), Outcome: executor.Waiting}
 }
 
 func (c *recorder) started(b *executor.Batch, end time.Duration) {
@@ -235,7 +242,7 @@ func (c *recorder) reason(text string) int32 {
 // result sums up.
 func (c *recorder) result(m *machine) *Result {
 	n := m.scheduler.Counters()
-	r := &Result{Seconds: c.end.Seconds(), Requests: c.count, OK: n.OK, Rejected: n.Rejected, Errors: n.Failed,
+	r := &Result{Seconds: c.end.Seconds(), Requests: c.count, OK: n.OK, Rejected: n.Rejected, Errors: n.Failed, Waiting: int64(c.inside), AtOnce: c.atOnce,
 		QueueFull: c.queueFull, TimedOut: c.timedOut, Items: n.Items, MostInside: c.most,
 		Latency: describe(c.latency), Queue: describe(c.queue), Rows: c.rows, Reasons: c.reasons, Runs: c.runs, Instances: c.instances, Gears: []GearUse{}, Batches: []BatchUse{}}
 	r.Throughput, r.ItemThroughput = perSecond(n.OK, c.end), perSecond(n.Items, c.end)
@@ -251,12 +258,10 @@ func (c *recorder) result(m *machine) *Result {
 			r.Gears = append(r.Gears, g)
 		}
 	}
-	total := time.Duration(0)
 	for i, busy := range c.busy {
 		r.Instances[i].Use = share(int64(busy), int64(c.end))
-		total += busy
+		r.Use += r.Instances[i].Use / float64(c.atOnce)
 	}
-	r.Use = share(int64(total), int64(c.end)) / float64(len(c.busy))
 	return r
 }
 

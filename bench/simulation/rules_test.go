@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -173,5 +174,56 @@ func TestGears(t *testing.T) {
 	r := replayed(t, setupOf(t, lengths), "fixed=1ms", "0:65")
 	if got := r.Reasons[r.Rows[0].Reason]; got != "no gear is large enough for ids 65" {
 		t.Errorf("reason %q", got)
+	}
+}
+
+// What nothing ends the wait of is neither computed nor refused, and counts for itself.
+func TestWaitingForEver(t *testing.T) {
+	setup := setupOf(t, `max_batch_size: 4 dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }`)
+	r := replayed(t, setup, "fixed=10ms", "0 100 200 300 400")
+	if got, want := r.text(), "[0 1 2 3]@300 4:waiting@400"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if r.OK != 4 || r.Waiting != 1 || r.Rejected+r.Errors != 0 || r.Requests != 5 || r.Latency.P50 != 110 {
+		t.Errorf("%+v", r)
+	}
+	var b bytes.Buffer
+	if err := (&Report{Summary: r}).WriteJSON(&b, []Kind{{}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"waiting":1,`, `{"arrival": 400, "size": 1, "shape": "", "level": 0, "queue": null, "latency": null, "outcome": "waiting"}]}`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+}
+
+// npu_ge runs as many batches at once as it has streams, on each device.
+func TestStreams(t *testing.T) {
+	const eight = `backend: "npu_ge" instance_group { kind: KIND_CPU count: 8 }`
+	parameter := func(name, value string) string {
+		return fmt.Sprintf(` parameters { key: %q value { string_value: %q } }`, name, value)
+	}
+	two := eight + parameter("device_exec_blocks", "2")
+	for _, test := range []struct{ name, config, service, arrivals, want string }{
+		{"one for every instance", eight, "fixed=10ms", "0 0 0 0", "[0]@0 [1]@0 [2]@0 [3]@0"},
+		{"two", two, "fixed=10ms", "0 0 0 0 0", "[0]@0 [1]@0 [2]@10 [3]@10 [4]@20"},
+		{"two on each of two", two + parameter("device_ids", "0,1"), "fixed=10ms", "0 0 0 0 0", "[0]@0 [1]@0 [2]@0 [3]@0 [4]@10"},
+		{"a batch that waits for a stream does not grow", two + " max_batch_size: 4 dynamic_batching {}", "fixed=50ms", "0 1 2 3 4 5", "[0]@0 [1]@1 [2]@50 [3]@51 [4]@100 [5]@101"},
+		{"one that waits for an instance does", `backend: "npu_ge" max_batch_size: 4 dynamic_batching {} instance_group { kind: KIND_CPU count: 3 }` + parameter("device_exec_blocks", "2"),
+			"fixed=50ms", "0 1 2 3 4 5", "[0]@0 [1]@1 [2]@50 [3 4 5]@51"},
+		{"two for each batch, which is split", two + " max_batch_size: 4" + parameter("instance_exec_blocks", "2"), "fixed=1ms,item=10ms", "0*4 0*1 0*3", "[0]@0 [1]@21 [2]@32"},
+		{"of any devices", eight + " max_batch_size: 4" + parameter("device_exec_blocks", "3") + parameter("device_ids", "0,1") + parameter("instance_exec_blocks", "2"),
+			"fixed=0ms,item=10ms", "0*2 0*2 0*2 0*2", "[0]@0 [1]@0 [2]@0 [3]@10"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := replayed(t, setupOf(t, test.config), test.service, test.arrivals).text(); got != test.want {
+				t.Errorf("%s\nwant %s", got, test.want)
+			}
+		})
+	}
+	r := simulated(t, Run{Setup: setupOf(t, two), Traffic: &Traffic{Clients: 16, Duration: time.Minute}, Service: &Service{Fixed: 10 * time.Millisecond}})
+	if r.AtOnce != 2 || r.Throughput < 199 || r.Throughput > 200.1 || r.Use < 0.999 || r.Use > 1 {
+		t.Errorf("two streams of 100 batches a second: %.1f a second, %d at once, %.3f in use", r.Throughput, r.AtOnce, r.Use)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -84,6 +83,8 @@ type machine struct {
 	mix       *rand.Rand
 	service   *rand.Rand
 	record    recorder
+	// tooLong is set when something would happen after the end of time.
+	tooLong bool
 }
 
 // The streams of chance, each of its own, so that other service times do not change the
@@ -116,7 +117,7 @@ func (m *machine) gap() time.Duration {
 	if m.Traffic.Poisson {
 		seconds *= m.arrivals.ExpFloat64()
 	}
-	return time.Duration(math.Round(seconds * float64(time.Second)))
+	return duration(seconds * float64(time.Second))
 }
 
 // checkEvery is after how many events an interrupt is looked for.
@@ -128,11 +129,17 @@ func (m *machine) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	if m.tooLong {
+		return fmt.Errorf("requests, or their batches, last longer than %.0f years: give a higher rate, or shorter times", never.Hours()/24/365)
+	}
 	return nil
 }
 
 // step lets the earliest event happen; it says whether there was one.
 func (m *machine) step() bool {
+	if m.tooLong {
+		return false
+	}
 	arrival, comes := m.arrival()
 	wake, wakes := m.scheduler.NextWake()
 	done, runs := m.running.first()
@@ -167,6 +174,7 @@ func (m *machine) arrival() (at time.Duration, comes bool) {
 	if at, comes = m.nextAt, t.Rate > 0; !comes {
 		at, comes = m.clients.first()
 	}
+	m.tooLong = m.tooLong || comes && at == never && t.Duration == 0
 	return at, comes && (t.Duration == 0 || at < t.Duration)
 }
 
@@ -195,7 +203,7 @@ func (m *machine) next() Arrival {
 	}
 	a := Arrival{At: m.now, Row: m.sent, Size: t.Sizes.draw(m.mix, 1), Kind: t.KindWeights.draw(m.mix, 0)}
 	if t.Rate > 0 {
-		m.nextAt += m.gap()
+		m.nextAt = after(m.nextAt, m.gap())
 	} else {
 		m.clients.pop()
 	}
@@ -213,7 +221,8 @@ func (m *machine) request() *executor.Request {
 
 // Start has a batch run for its service time.
 func (m *machine) Start(b *executor.Batch) {
-	end := m.now + m.Service.of(m.Setup.Gears, b, m.service)
+	end := after(m.now, m.Service.of(m.Setup.Gears, b, m.service))
+	m.tooLong = m.tooLong || end == never
 	m.record.started(b, end)
 	m.running.push(end, b)
 }
@@ -226,7 +235,7 @@ func (m *machine) Answer(r *executor.Request, o executor.Outcome) {
 		if o != executor.OK {
 			pause = max(pause, refusedPause)
 		}
-		m.clients.push(m.now+pause, 0)
+		m.clients.push(after(m.now, pause), 0)
 	}
 	m.pool = append(m.pool, r)
 }

@@ -115,7 +115,7 @@ func (s *Service) addRow(what string, record []string) error {
 	if what == "batch" {
 		n, err := strconv.ParseUint(record[0], 10, 31)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no batch", record[0])
+			return fmt.Errorf("%q is no batch: give whole numbers from 1 to %d", record[0], math.MaxInt32)
 		}
 		s.batches = append(s.batches, batchTime{int(n), t})
 		return nil
@@ -144,7 +144,8 @@ func (s *Service) Check(g *executor.Gears) error {
 	return nil
 }
 
-// Mean is the mean time of a run of a batch.
+// Mean is the mean time of a run of a batch. One that is longer than time itself is for
+// ever, as is every time here.
 func (s *Service) Mean(g *executor.Gears, c executor.Chunk) time.Duration {
 	if len(s.gears) > 0 {
 		return s.gears[g.Text(c.Gear)]
@@ -152,7 +153,7 @@ func (s *Service) Mean(g *executor.Gears, c executor.Chunk) time.Duration {
 	if len(s.batches) > 0 {
 		return s.fromTable(c.Batch)
 	}
-	return s.Fixed + time.Duration(c.Batch)*s.Item
+	return duration(float64(s.Fixed) + float64(c.Batch)*float64(s.Item))
 }
 
 // fromTable finds the time of a batch between the lines of the table.
@@ -165,21 +166,45 @@ func (s *Service) fromTable(batch int) time.Duration {
 		return s.batches[0].time
 	case i == len(s.batches):
 		last := s.batches[i-1]
-		return time.Duration(math.Round(float64(last.time) * float64(batch) / float64(last.batch)))
+		return duration(float64(last.time) * float64(batch) / float64(last.batch))
 	}
 	low, high := s.batches[i-1], s.batches[i]
 	share := float64(batch-low.batch) / float64(high.batch-low.batch)
 	return low.time + time.Duration(math.Round(share*float64(high.time-low.time)))
 }
 
-// of gives the time of a batch.
-func (s *Service) of(g *executor.Gears, b *executor.Batch, r *rand.Rand) (sum time.Duration) {
+// of gives the time of a batch: that of its longest part.
+func (s *Service) of(g *executor.Gears, b *executor.Batch, r *rand.Rand) (longest time.Duration) {
+	sum, part := time.Duration(0), 0
 	for _, c := range b.Chunks {
-		t := s.Mean(g, c)
-		if s.Exponential {
-			t = time.Duration(math.Round(float64(t) * r.ExpFloat64()))
+		if c.Part != part {
+			sum, part = 0, c.Part
 		}
-		sum += t
+		t := s.Mean(g, c)
+		if s.Exponential && t < never {
+			t = duration(float64(t) * r.ExpFloat64())
+		}
+		sum = after(sum, t)
+		longest = max(longest, sum)
 	}
-	return sum
+	return longest
+}
+
+// never is a time that does not come.
+const never = time.Duration(math.MaxInt64)
+
+// after adds to a time without running over its end.
+func after(t, d time.Duration) time.Duration {
+	if d > never-t {
+		return never
+	}
+	return t + d
+}
+
+// duration rounds nanoseconds.
+func duration(ns float64) time.Duration {
+	if ns >= float64(never) {
+		return never
+	}
+	return time.Duration(math.Round(ns))
 }

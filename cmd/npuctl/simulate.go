@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -222,21 +223,30 @@ func withFile(path, what string, read func(io.Reader) error) error {
 }
 
 // sources are the arrivals that are made up, by the word before the colon.
-var sources = map[string]func(t *simulation.Traffic, n float64){
-	"poisson":  func(t *simulation.Traffic, n float64) { t.Rate, t.Poisson = n, true },
-	"constant": func(t *simulation.Traffic, n float64) { t.Rate = n },
-	"closed":   func(t *simulation.Traffic, n float64) { t.Clients = int(n) },
+var sources = map[string]source{
+	"poisson":  {isRate, aRate, func(t *simulation.Traffic, n float64) { t.Rate, t.Poisson = n, true }},
+	"constant": {isRate, aRate, func(t *simulation.Traffic, n float64) { t.Rate = n }},
+	"closed":   {isCount, aCount, func(t *simulation.Traffic, n float64) { t.Clients = int(n) }},
 }
 
-// The limits of what is made up.
+// source is a kind of arrivals, and what number it takes.
+type source struct {
+	takes func(n float64) bool
+	what  string // that it takes
+	set   func(t *simulation.Traffic, n float64)
+}
+
+func isRate(n float64) bool  { return n > 0 && n <= 1e9 }
+func isCount(n float64) bool { return n >= 1 && n <= 1e6 && n == math.Trunc(n) }
+
 const (
-	mostRate    = 1e9
-	mostClients = 1_000_000
+	aRate  = "give requests a second behind the colon: a number above 0, at most 1000000000"
+	aCount = "give 1 to 1000000 clients behind the colon"
 )
 
 func (f *simulateFlags) readTraffic(cmd *cobra.Command, run *simulation.Run) (*simulation.Traffic, error) {
 	word, number, _ := strings.Cut(f.arrivals, ":")
-	source, isMade := sources[word]
+	made, isMade := sources[word]
 	if f.arrivals == "" {
 		return nil, fault.New(fault.Usage, "--arrivals: the requests are missing").With("give a CSV file, poisson:RATE, constant:RATE or closed:CLIENTS")
 	}
@@ -244,11 +254,8 @@ func (f *simulateFlags) readTraffic(cmd *cobra.Command, run *simulation.Run) (*s
 		return f.readArrivals(cmd, run)
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	switch {
-	case err != nil || !(n > 0 && n <= mostRate):
-		return nil, fault.New(fault.Usage, "--arrivals %s: give a number above 0 behind the colon", f.arrivals)
-	case word == "closed" && (n != float64(int(n)) || n > mostClients):
-		return nil, fault.New(fault.Usage, "--arrivals %s: give 1 to %d clients", f.arrivals, mostClients)
+	if err != nil || !made.takes(n) {
+		return nil, fault.New(fault.Usage, "--arrivals %s: %s", f.arrivals, made.what)
 	}
 	t := &simulation.Traffic{Duration: f.duration, Requests: f.requests, Think: f.think}
 	if f.duration < 0 || f.requests < 0 || f.think < 0 {
@@ -260,7 +267,7 @@ func (f *simulateFlags) readTraffic(cmd *cobra.Command, run *simulation.Run) (*s
 	if t.Duration == 0 && t.Requests == 0 {
 		t.Duration = time.Minute
 	}
-	source(t, n)
+	made.set(t, n)
 	if t.Sizes, err = simulation.ParseSizes(f.sizes); err != nil {
 		return nil, fault.New(fault.Usage, "--sizes: %w", err)
 	}
@@ -334,7 +341,8 @@ func outcomeText(r *simulation.Result) string {
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{r.QueueFull, "refused by a full queue"}, {r.TimedOut, "refused after their timeout"}, {r.Errors, "unfit for the model"}} {
+	}{{r.QueueFull, "refused by a full queue"}, {r.TimedOut, "refused after their timeout"}, {r.Errors, "unfit for the model"},
+		{r.Waiting, "without an answer: nothing ends their wait"}} {
 		if part.n > 0 {
 			words = append(words, terminal.Count(part.n)+" "+part.what)
 		}
@@ -370,6 +378,9 @@ func shortList(words []string) string {
 func instanceText(r *simulation.Result) string {
 	if len(r.Instances) < 2 {
 		return ""
+	}
+	if r.AtOnce < len(r.Instances) {
+		return fmt.Sprintf(" of the %d batches at once that %d instances have streams for", r.AtOnce, len(r.Instances))
 	}
 	words := make([]string, len(r.Instances))
 	for i, in := range r.Instances {

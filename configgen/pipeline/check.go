@@ -26,14 +26,20 @@ func check(o Options, stage string, parts []*part) ([]findings.Finding, error) {
 	all := []findings.Finding{}
 	for _, f := range result.Findings {
 		if f.Severity == findings.Error || f.Refuses {
-			return nil, fault.New(fault.Input, "the pipeline would not do: %s (%s)", f.Message, f.Rule).With("%s", f.Fix)
+			return nil, fault.New(fault.Input, "what it makes would not do: in %s, %s (%s)", inRepository(o, f.File, repository), f.Message, f.Rule).With("%s", f.Fix)
 		}
-		if rest, ok := strings.CutPrefix(f.File, repository); ok {
-			f.File = filepath.Clean(o.Repository + rest)
-		}
+		f.File = inRepository(o, f.File, repository)
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// inRepository is where a file that is looked at apart will stand.
+func inRepository(o Options, file, apart string) string {
+	if rest, ok := strings.CutPrefix(file, apart); ok {
+		return filepath.Clean(o.Repository + rest)
+	}
+	return file
 }
 
 // layOut writes one model into a repository for checking.

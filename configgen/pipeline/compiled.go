@@ -54,7 +54,7 @@ func (j PythonJob) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(ctx, j.Options, stage, version, []*part{p})
+	return finish(ctx, j.Options, place{file: j.Model}, stage, version, []*part{p})
 }
 
 func (j *PythonJob) part(ctx context.Context, stage string) (p *part, version int64, err error) {

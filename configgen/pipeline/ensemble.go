@@ -15,8 +15,13 @@ type wiring struct {
 	maxBatch int32
 	config   *configgen.Config
 	tensors  map[string]tensorType
-	steps    map[*part]*configgen.Step
-	order    []*part
+	// public are the names that clients see, and of what. They are settled first; the
+	// tensors between steps get names that are left.
+	public map[string]string
+	// answers are what clients call the outputs of the part behind the model.
+	answers map[string]string
+	steps   map[*part]*configgen.Step
+	order   []*part
 }
 
 // tensorType is what a tensor of the ensemble is, and who says so.
@@ -28,7 +33,8 @@ type tensorType struct {
 
 func newWiring(name string, maxBatch int32, parts []*part) *wiring {
 	w := &wiring{
-		maxBatch: maxBatch, tensors: map[string]tensorType{}, steps: map[*part]*configgen.Step{}, order: parts,
+		maxBatch: maxBatch, tensors: map[string]tensorType{}, public: map[string]string{}, answers: map[string]string{},
+		steps: map[*part]*configgen.Step{}, order: parts,
 		config: &configgen.Config{Name: name, Platform: "ensemble", MaxBatchSize: maxBatch},
 	}
 	for _, p := range parts {
@@ -40,12 +46,24 @@ func newWiring(name string, maxBatch int32, parts []*part) *wiring {
 // unused makes a name that no tensor of the ensemble has.
 func (w *wiring) unused(name string) string {
 	for {
-		if _, taken := w.tensors[name]; !taken {
+		_, taken := w.tensors[name]
+		if _, seen := w.public[name]; !taken && !seen {
 			return name
 		}
 		name += "_"
 	}
 }
+
+// claim gives a name that clients see to a tensor.
+func (w *wiring) claim(at place, name, of string) *fault.Error {
+	if other, taken := w.public[name]; taken {
+		return at.refuse("two things are called %q: %s, and %s", name, other, of)
+	}
+	w.public[name] = of
+	return nil
+}
+
+func outputText(p *part, key string) string { return "the output " + key + " of " + p.config.Name }
 
 // checkBatch holds a part's batch against that of the ensemble, as the server does. The
 // parts of one pipeline have the model's; a model that is there may differ.
@@ -63,7 +81,7 @@ func (w *wiring) give(p *part, key, tensor string, kind configgen.DataType, dims
 	}
 	of := "the client"
 	if p != nil {
-		of = "the output " + key + " of " + p.config.Name
+		of = outputText(p, key)
 		s := w.steps[p]
 		s.OutputMap = append(s.OutputMap, configgen.Entry[string, string]{Key: key, Value: tensor})
 	}
@@ -106,7 +124,11 @@ func (w *wiring) input(p *part, key, name string) error {
 // output adds an output of the ensemble that a step makes.
 func (w *wiring) output(p *part, key, name string) error {
 	out := p.output(key)
-	if _, ok := w.tensors[name]; !ok {
+	t, isThere := w.tensors[name]
+	if isThere && t.of != outputText(p, key) {
+		return fault.New(fault.Internal, "%s should be called %q, and so is %s", outputText(p, key), name, t.of)
+	}
+	if !isThere {
 		if err := w.give(p, key, name, out.DataType, out.Dims); err != nil {
 			return err
 		}
@@ -124,20 +146,24 @@ func (j *EnsembleJob) ensemblePart(before, model, behind *part) (*part, error) {
 			return nil, j.spec.Model.faultOf(err)
 		}
 	}
-	fed, err := j.wireBefore(w, before, model)
+	e := &part{role: roleEnsemble, config: w.config}
+	fed, err := j.fedInput(before, model)
 	if err != nil {
 		return nil, err
 	}
-	e := &part{role: roleEnsemble, config: w.config}
-	for _, in := range model.config.Input {
-		if in.Name == fed || in.Optional {
-			continue
-		}
-		if err := w.input(model, in.Name, in.Name); err != nil {
+	others := otherInputs(model, fed)
+	if err := j.settleNames(w, e, others, model, behind); err != nil {
+		return nil, err
+	}
+	if err := j.wireBefore(w, before, model, fed); err != nil {
+		return nil, err
+	}
+	for _, name := range others {
+		if err := w.input(model, name, name); err != nil {
 			return nil, j.spec.Model.faultOf(err)
 		}
 		if before != nil {
-			e.note("input %s of the model is an input of the pipeline: clients send it beside the pictures", in.Name)
+			e.note("input %s of the model is an input of the pipeline: clients send it beside the pictures", name)
 		}
 	}
 	if err := j.wireBehind(w, before, model, behind); err != nil {
@@ -153,29 +179,132 @@ func (j *EnsembleJob) ensemblePart(before, model, behind *part) (*part, error) {
 	return e, j.printEnsemble(e)
 }
 
-// wireBefore leads pictures to the model, and says which input they go to.
-func (j *EnsembleJob) wireBefore(w *wiring, before, model *part) (fed string, err error) {
+// fedInput is the model's input that gets pictures; "" where nothing makes any.
+func (j *EnsembleJob) fedInput(before, model *part) (string, error) {
 	if before == nil {
 		return "", nil
 	}
-	spec := j.spec.Preprocess
-	to, err := findTarget(spec, model)
+	to, err := findTarget(j.spec.Preprocess, model)
 	if err != nil {
 		return "", err
 	}
-	name := spec.Input.or("picture")
+	return to.Name, nil
+}
+
+// otherInputs are those that clients send themselves.
+func otherInputs(model *part, fed string) (names []string) {
+	for _, in := range model.config.Input {
+		if in.Name != fed && !in.Optional {
+			names = append(names, in.Name)
+		}
+	}
+	return names
+}
+
+// usualPictures is what the pipeline's pictures are called where nobody says otherwise.
+const usualPictures = "picture"
+
+// settleNames gives each tensor that clients see its name, and refuses two of one name.
+// What the model calls its own stays, and what the file says is held to; only outputs
+// of the part behind the model make room, and that is told.
+func (j *EnsembleJob) settleNames(w *wiring, e *part, inputs []string, model, behind *part) error {
+	for _, name := range inputs {
+		if err := w.claim(j.spec.Model.place, name, "the input "+name+" of "+model.config.Name); err != nil {
+			return err.With("give one of them another name in the model's file")
+		}
+	}
+	outputs, err := j.modelOutputs(model, behind)
+	if err != nil {
+		return err
+	}
+	for _, name := range outputs {
+		at := j.spec.Model.place
+		if j.spec.Outputs.given() {
+			at = j.spec.Outputs.place
+		}
+		if err := w.claim(at, name, outputText(model, name)); err != nil {
+			return err.With("leave one out of outputs, or give it another name in the model's file")
+		}
+	}
+	pictures, isSet := j.pictures()
+	if isSet {
+		if err := w.claim(j.atPictures(), pictures, "the pictures"); err != nil {
+			return err.With("give the pictures another name with input: in preprocess")
+		}
+	}
+	if behind == nil {
+		return nil
+	}
+	for _, out := range behind.config.Output {
+		if isSet && out.Name == pictures {
+			return j.atPictures().refuse("two things are called %q: the pictures, and %s", pictures, outputText(behind, out.Name)).
+				With("give the pictures another name with input: in preprocess")
+		}
+		name := w.unused(out.Name)
+		if name != out.Name {
+			e.note("the output %s of postprocess is called %s: %s is %s", out.Name, name, out.Name, w.public[out.Name])
+		}
+		w.answers[out.Name] = name
+		w.public[name] = outputText(behind, out.Name)
+	}
+	return nil
+}
+
+// pictures is what the pipeline's pictures are called, if it takes any.
+func (j *EnsembleJob) pictures() (name string, isSet bool) {
+	if j.spec.Preprocess == nil {
+		return "", false
+	}
+	return j.spec.Preprocess.Input.or(usualPictures), true
+}
+
+func (j *EnsembleJob) atPictures() place {
+	if in := j.spec.Preprocess.Input; in.given() {
+		return in.place
+	}
+	return j.spec.Preprocess.place
+}
+
+// modelOutputs are the model's outputs that clients get as they are: those the file
+// names, or all where nothing works on them.
+func (j *EnsembleJob) modelOutputs(model, behind *part) ([]string, error) {
+	wanted := j.spec.Outputs
+	if !wanted.given() && behind == nil {
+		return outputNames(model.config), nil
+	}
+	if behind == nil && len(wanted.Value) == 0 {
+		return nil, wanted.refuse("outputs lists none, and a pipeline without outputs answers nothing").With("name some, or leave it out")
+	}
+	for i, name := range wanted.Value {
+		if model.output(name) == nil {
+			return nil, wanted.refuse("the model %s has no output %q", model.config.Name, name).With("%s", suggest.Text(name, outputNames(model.config)))
+		}
+		if slices.Contains(wanted.Value[:i], name) {
+			return nil, wanted.refuse("outputs lists %q twice", name)
+		}
+	}
+	return wanted.Value, nil
+}
+
+// wireBefore leads pictures to an input of the model.
+func (j *EnsembleJob) wireBefore(w *wiring, before, model *part, fed string) error {
+	if before == nil {
+		return nil
+	}
+	spec := j.spec.Preprocess
+	name, _ := j.pictures()
 	if err := w.input(before, pictureFiles, name); err != nil {
-		return "", spec.faultOf(err)
+		return spec.faultOf(err)
 	}
 	prepared := w.unused("prepared")
 	out := before.output(pictureTensor)
 	if err := w.give(before, pictureTensor, prepared, out.DataType, out.Dims); err != nil {
-		return "", spec.faultOf(err)
+		return spec.faultOf(err)
 	}
-	if err := w.take(model, to.Name, prepared); err != nil {
-		return "", spec.faultOf(err)
+	if err := w.take(model, fed, prepared); err != nil {
+		return spec.faultOf(err)
 	}
-	return to.Name, nil
+	return nil
 }
 
 // wireBehind leads what the model gives to the part behind it.
@@ -210,19 +339,16 @@ func (j *EnsembleJob) wireBehind(w *wiring, before, model, behind *part) error {
 func (j *EnsembleJob) wireOutputs(w *wiring, model, behind *part) error {
 	if behind != nil {
 		for _, out := range behind.config.Output {
-			if err := w.output(behind, out.Name, w.unused(out.Name)); err != nil {
+			if err := w.output(behind, out.Name, w.answers[out.Name]); err != nil {
 				return j.spec.Postprocess.faultOf(err)
 			}
 		}
 	}
-	wanted := j.spec.Outputs.Value
-	if behind == nil && !j.spec.Outputs.given() {
-		wanted = outputNames(model.config)
+	wanted, err := j.modelOutputs(model, behind)
+	if err != nil {
+		return err
 	}
 	for _, name := range wanted {
-		if model.output(name) == nil {
-			return j.spec.Outputs.refuse("the model %s has no output %q", model.config.Name, name).With("%s", suggest.Text(name, outputNames(model.config)))
-		}
 		if err := w.output(model, name, name); err != nil {
 			return j.spec.Outputs.faultOf(err)
 		}

@@ -137,7 +137,7 @@ func (j EnsembleJob) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(ctx, j.Options, j.stage, j.version(), parts)
+	return finish(ctx, j.Options, j.spec.place, j.stage, j.version(), parts)
 }
 
 // parts makes all models, the ensemble last.
@@ -172,12 +172,12 @@ func (j *EnsembleJob) parts(ctx context.Context) (all []*part, err error) {
 	return all, nil
 }
 
-// finish checks parts and puts them into their places.
-func finish(ctx context.Context, o Options, stage string, version int64, parts []*part) (*Result, error) {
+// finish checks parts and puts them into their places. of is what they are made of.
+func finish(ctx context.Context, o Options, of place, stage string, version int64, parts []*part) (*Result, error) {
 	r := resultOf(o, version, parts)
 	var err error
 	if r.Findings, err = check(o, stage, parts); err != nil {
-		return nil, err
+		return nil, of.faultOf(err)
 	}
 	return r, put(ctx, o, parts, r)
 }

@@ -36,7 +36,10 @@ func (j *EnsembleJob) modelPart(ctx context.Context) (*part, error) {
 	}
 	p, err := planned(ctx, job, filepath.Join(j.stage, "planned"))
 	if err != nil {
-		return nil, m.faultOf(err)
+		return nil, j.inSettings(err)
+	}
+	for i, note := range p.notes {
+		p.notes[i] = j.settingNames().Replace(note)
 	}
 	if m.Backend.Value != Python {
 		return p, nil

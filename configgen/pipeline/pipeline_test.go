@@ -237,6 +237,18 @@ func TestRefused(t *testing.T) {
 		{"another output that there is not", clip, "model: {path: model.onnx, backend: python}\npreprocess: {}\noutputs: [word_feature]", `pipe.yaml:3:10: the model pipe_model has no output "word_feature"; did you mean "word_features"?`},
 		{"one name for two models", clip, "model: {path: model.onnx, backend: python, name: pipe}\npreprocess: {}", "two models are called pipe"},
 		{"a picture called as another input", clip, "model: {path: model.onnx, backend: python}\npreprocess: {input: words}", `two things are called "words"`},
+		{"pictures called as an output", clip, "model: {path: model.onnx, backend: python}\npreprocess: {input: word_features}", `pipe.yaml:2:21: two things are called "word_features": the output word_features of pipe_model, and the pictures; give the pictures another name with input: in preprocess`},
+		{"pictures called as an answer", clip, "model: {path: model.onnx, backend: python}\npreprocess: {input: features}\npostprocess: {kind: features, from: image_features}", `pipe.yaml:2:21: two things are called "features": the pictures, and the output features of pipe_postprocess`},
+		{"pictures without a name", clip, "model: {path: model.onnx, backend: python}\npreprocess: {input: ''}", "pipe.yaml:2:21: the pictures need a name"},
+		{"an input called as the pictures usually are", strings.ReplaceAll(clip, "words", "picture"), "model: {path: model.onnx, backend: python}\npreprocess: {to: image}", `pipe.yaml:2:13: two things are called "picture": the input picture of pipe_model, and the pictures; give the pictures another name`},
+		{"an output listed twice", clip, "model: {path: model.onnx, backend: python}\npreprocess: {}\noutputs: [word_features, word_features]", `pipe.yaml:3:10: outputs lists "word_features" twice`},
+		{"no outputs at all", clip, "model: {path: model.onnx, backend: python}\npreprocess: {}\noutputs: []", "pipe.yaml:3:10: outputs lists none"},
+		{"a size that is no gear", clip, `model: {path: model.onnx, gears: "1,2,4", preferred: 8}` + "\npreprocess: {}", "pipe.yaml:1:54: preferred 8 is above max_batch_size 4; raise max_batch_size, or leave the size out"},
+		{"a batch above the gears", clip, "max_batch_size: 8\nmodel: {path: model.onnx, gears: '1,2,4'}\npreprocess: {}", "pipe.yaml:1:17: max_batch_size 8: the largest batch of gears is 4, and no other batch runs; make them equal, or leave max_batch_size out"},
+		{"a precision that there is not", clip, "model: {path: model.onnx, gears: '1,2', precision: fp8}\npreprocess: {}", "pipe.yaml:1:52: precision fp8: there is no such mode"},
+		{"gears that are none", clip, "model: {path: model.onnx, gears: '1,,2'}\npreprocess: {}", "pipe.yaml:1:34: gears 1,,2: "},
+		{"a delay that is none", clip, "model: {path: model.onnx, backend: onnxruntime, max_queue_delay: 5ns}\npreprocess: {}", "pipe.yaml:1:66: max_queue_delay 5ns: the server counts whole microseconds"},
+		{"a dim that there is not", clip, "model: {path: model.onnx, backend: onnxruntime, dims: {Q: 3}}\npreprocess: {}", "pipe.yaml:1:55: dims Q: the model has no symbolic dim of that name"},
 		{"a batch that the model has not", fixed, "max_batch_size: 4\nmodel: {path: model.onnx, backend: python}\npreprocess: {}", "the model has no batch axis"},
 		{"a model that is not there", clip, "model: {name: absent}\npreprocess: {}", "pipe.yaml:1:15: there is no "},
 		{"speech", clip, "speech: {encoder: a, words: b, audio_root: /c}", "pipe.yaml:1:9: speech is one Python model, and no ensemble"},
@@ -250,8 +262,11 @@ func TestRefused(t *testing.T) {
 			if got := strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""); !strings.Contains(got, test.want) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if f := fault.FamilyOf(err); f != fault.Input && f != fault.Usage {
+			if f := fault.FamilyOf(err); f != fault.Input {
 				t.Errorf("family %s: %v", f, err)
+			}
+			if strings.Contains(err.Error(), "--") {
+				t.Errorf("it names a flag, and nobody gave one: %v", err)
 			}
 			if left, _ := os.ReadDir(repository); len(left) > 0 {
 				t.Errorf("left: %v", left)
@@ -305,6 +320,158 @@ func TestForceAndDiff(t *testing.T) {
 	}
 	if mine, _ := os.ReadFile(program); string(mine) == "# mine\n" {
 		t.Error("--force wrote nothing")
+	}
+}
+
+// Tensors between the steps make room for names that clients see, and so do the last
+// step's outputs, which is told.
+func TestNames(t *testing.T) {
+	for _, test := range []struct{ name, model, pipe, inputs, outputs, note string }{
+		{"a model's output called raw", strings.ReplaceAll(clip, "word_features", "raw"),
+			"preprocess: {}\nmodel: {path: model.onnx, backend: python}\npostprocess: {kind: features, from: image_features}\noutputs: [raw]", "picture words", "features raw", ""},
+		{"a model's input called prepared", strings.ReplaceAll(clip, "words", "prepared"),
+			"preprocess: {}\nmodel: {path: model.onnx, backend: python}\noutputs: [image_features]", "picture prepared", "image_features", ""},
+		{"a model's output called as the answer", strings.ReplaceAll(clip, "image_features", "features"),
+			"preprocess: {}\nmodel: {path: model.onnx, backend: python}\npostprocess: {kind: features, from: features}\noutputs: [features]", "picture words", "features_ features",
+			"the output features of postprocess is called features_: features is the output features of pipe_model"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir, repository := folder(t, map[string]string{"model.onnx": test.model, "pipe.yaml": test.pipe}), t.TempDir()
+			r, err := ensemble(dir, repository)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stands(t, repository)
+			names := func(tensors []generate.Tensor) string {
+				var list []string
+				for _, v := range tensors {
+					list = append(list, v.Name)
+				}
+				return strings.Join(list, " ")
+			}
+			if got := names(r.Inputs); got != test.inputs {
+				t.Errorf("inputs %s", got)
+			}
+			if got := names(r.Outputs); got != test.outputs {
+				t.Errorf("outputs %s", got)
+			}
+			if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, test.note) {
+				t.Errorf("notes %s", notes)
+			}
+		})
+	}
+}
+
+// What a link in the repository leads to stays as it is, whatever is forced.
+func TestLinks(t *testing.T) {
+	const mine = "mine\n"
+	for _, test := range []struct {
+		name, link string
+		to         string // in the folder of what is mine
+	}{
+		{"a config", "pipe/config.pbtxt", "file"},
+		{"a program", "pipe_preprocess/1/model.py", "file"},
+		{"the model", "pipe_model/1/model.onnx", "file"},
+		{"a link that leads nowhere", "pipe/config.pbtxt", "absent"},
+		{"a model's folder", "pipe_model", "folder"},
+		{"a version's folder", "pipe_preprocess/1", "folder"},
+		{"a folder that is not there", "pipe/1", "absent"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir, repository := folder(t, map[string]string{"model.onnx": clip, "pipe.yaml": "model: {path: model.onnx, backend: python}\npreprocess: {}"}), t.TempDir()
+			outside := folder(t, map[string]string{"file": mine})
+			if err := os.Mkdir(filepath.Join(outside, "folder"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			link := filepath.Join(repository, filepath.FromSlash(test.link))
+			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(outside, test.to), link); err != nil {
+				t.Skip("no links here: ", err)
+			}
+			if _, err := ensemble(dir, repository); fault.FamilyOf(err) != fault.Usage {
+				t.Errorf("without --force: %v", err)
+			}
+			job := pipeline.EnsembleJob{Pipeline: filepath.Join(dir, "pipe.yaml"), Options: pipeline.Options{Repository: repository, Preview: true, Force: true}}
+			if _, err := job.Run(context.Background()); err != nil {
+				t.Errorf("--diff: %v", err)
+			}
+			job.Preview = false
+			_, err := job.Run(context.Background())
+			if got, _ := os.ReadFile(filepath.Join(outside, "file")); string(got) != mine {
+				t.Errorf("the file behind the link holds %q", got)
+			}
+			if left, _ := os.ReadDir(outside); len(left) != 2 {
+				t.Errorf("outside is %v", left)
+			}
+			if left, _ := os.ReadDir(filepath.Join(outside, "folder")); len(left) != 0 {
+				t.Errorf("written through a folder: %v", left)
+			}
+			info, statErr := os.Lstat(link)
+			if statErr != nil {
+				t.Fatal(statErr)
+			}
+			if test.to == "folder" || test.link == "pipe/1" {
+				if fault.FamilyOf(err) != fault.Usage || info.Mode()&os.ModeSymlink == 0 {
+					t.Errorf("%v, and the link is now %v", err, info.Mode())
+				}
+				return
+			}
+			if err != nil || !info.Mode().IsRegular() {
+				t.Fatalf("%v, and the link is now %v", err, info.Mode())
+			}
+			stands(t, repository)
+			if beside, _ := filepath.Glob(link + ".*"); len(beside) > 0 {
+				t.Errorf("left: %v", beside)
+			}
+		})
+	}
+}
+
+// stopping is a context that is cancelled when it has been asked a number of times.
+type stopping struct {
+	context.Context
+	asked *int
+	at    int
+}
+
+func (s stopping) Err() error {
+	if *s.asked++; s.at > 0 && *s.asked >= s.at {
+		return context.Canceled
+	}
+	return s.Context.Err()
+}
+
+// A link comes back when the job is stopped at the last moment.
+func TestLinkComesBack(t *testing.T) {
+	dir := folder(t, map[string]string{"model.onnx": clip, "pipe.yaml": "model: {path: model.onnx, backend: python}\npreprocess: {}", "mine": "mine\n"})
+	run := func(at int) (link string, asked int, err error) {
+		repository := t.TempDir()
+		link = filepath.Join(repository, "pipe_preprocess", "config.pbtxt")
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(dir, "mine"), link); err != nil {
+			t.Skip("no links here: ", err)
+		}
+		job := pipeline.EnsembleJob{Pipeline: filepath.Join(dir, "pipe.yaml"), Options: pipeline.Options{Repository: repository, Force: true}}
+		_, err = job.Run(stopping{context.Background(), &asked, at})
+		return link, asked, err
+	}
+	_, asked, err := run(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, _, err := run(asked)
+	if fault.FamilyOf(err) != fault.Interrupted {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != filepath.Join(dir, "mine") {
+		t.Errorf("%s, %v", to, err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(link)); len(entries) != 1 {
+		t.Errorf("left: %v", entries)
 	}
 }
 

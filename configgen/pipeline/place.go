@@ -32,6 +32,7 @@ type placing struct {
 	to      string
 	how     string
 	differs bool // another file is there
+	isLink  bool // and is a link: it makes room for a file, and what it leads to stays as it is
 }
 
 // put brings all files into their places, or none.
@@ -55,6 +56,9 @@ func put(ctx context.Context, o Options, parts []*part, r *Result) error {
 		return nil
 	}
 	for _, f := range all {
+		if err := f.refuseLinkedFolder(o.Repository); err != nil {
+			return err
+		}
 		if f.differs && !o.Force {
 			return fault.New(fault.Usage, "%s is there and says something else; nothing was written", f.to).
 				With("--diff shows what would change, --force replaces it")
@@ -106,9 +110,13 @@ func (g *placing) look() (size int64, err error) {
 		}
 		size = info.Size()
 	}
+	if link, err := os.Lstat(g.to); err == nil {
+		g.isLink = link.Mode()&fs.ModeSymlink != 0
+	}
 	there, err := os.Stat(g.to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		g.differs = g.isLink // it leads nowhere, and is somebody's
 		return size, nil
 	case err != nil:
 		return 0, err
@@ -126,6 +134,26 @@ func (g *placing) look() (size int64, err error) {
 		g.how = kept
 	}
 	return size, err
+}
+
+// refuseLinkedFolder sees to it that nothing is written through a folder of the
+// repository that is a link: what lies behind it is not the repository's.
+func (g *placing) refuseLinkedFolder(repository string) error {
+	if g.how == kept {
+		return nil
+	}
+	root := filepath.Clean(repository)
+	from := filepath.Dir(g.to)
+	if g.isFolder() {
+		from = g.to
+	}
+	for at := from; at != root && at != filepath.Dir(at); at = filepath.Dir(at) {
+		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fault.New(fault.Usage, "%s is a link, and what is behind it is not the repository's; nothing was written", at).
+				With("put a folder in its place, or give the model another name")
+		}
+	}
+	return nil
 }
 
 // sameAs compares with the file that is there.
@@ -175,7 +203,7 @@ func (g *placing) diff() (string, error) {
 	var old []byte
 	if g.differs {
 		var err error
-		if old, err = os.ReadFile(g.to); err != nil {
+		if old, err = os.ReadFile(g.to); err != nil && !(g.isLink && errors.Is(err, fs.ErrNotExist)) {
 			return "", fault.New(fault.Input, "%w", err)
 		}
 		from = g.to
@@ -186,10 +214,16 @@ func (g *placing) diff() (string, error) {
 // write brings files into their places; what was done is undone when something fails.
 func write(ctx context.Context, all []placing) (err error) {
 	var files []*atomicfile.File
-	var folders []string
+	var folders, links []string
 	defer func() {
 		for _, f := range files {
 			f.Abort()
+		}
+		for _, link := range links {
+			if err != nil {
+				os.Rename(aside(link), link)
+			}
+			os.Remove(aside(link))
 		}
 		if err != nil {
 			for _, folder := range slices.Backward(folders) {
@@ -206,6 +240,12 @@ func write(ctx context.Context, all []placing) (err error) {
 		if g.how == kept || g.isFolder() {
 			continue
 		}
+		if g.isLink { // atomicfile would follow it
+			if err := os.Rename(g.to, aside(g.to)); err != nil {
+				return fault.New(fault.Missing, "replace the link %s: %w", g.to, err)
+			}
+			links = append(links, g.to)
+		}
 		f, err := atomicfile.Create(g.to)
 		if err != nil {
 			return fault.New(fault.Missing, "write %s: %w", g.to, err)
@@ -220,6 +260,9 @@ func write(ctx context.Context, all []placing) (err error) {
 	}
 	return nil
 }
+
+// aside is where a link waits until a file is in its place.
+func aside(link string) string { return fmt.Sprintf("%s.%d.link.tmp", link, os.Getpid()) }
 
 // makeFolders makes the folders of a file that are missing, and lists them.
 func makeFolders(g placing) (made []string, err error) {

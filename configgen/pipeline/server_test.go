@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -266,7 +267,8 @@ func TestServed(t *testing.T) {
 	var tests []test
 	var models []string
 	for _, prepare := range []func(*testing.T, string) (string, func(*testing.T, map[string]client)){
-		featuresServed, boxesServed, topKServed, compiledServed, speechServed, backendLoads,
+		featuresServed, boxesServed, topKServed, compiledServed, gearsServed, speechServed, backendLoads,
+		letterboxServed, cropServed, objectBoxesServed, endToEndServed,
 	} {
 		model, check := prepare(t, repository)
 		models, tests = append(models, model), append(tests, test{model, check})
@@ -624,7 +626,7 @@ outputs: [output0]`})
 func topKServed(t *testing.T, repository string) (model string, check func(*testing.T, map[string]client)) {
 	dir := folder(t, map[string]string{"model.onnx": classifier, "names.txt": "cat\ndog\n人\nbird\nfish", "pipe.yaml": `
 name: topk
-preprocess: { instances: 1, size: 16, resize: crop, short_side: 20, interpolation: nearest }
+preprocess: { instances: 1, size: 16, resize: crop, short_side: 40, interpolation: nearest }
 model: { path: model.onnx, backend: python }
 postprocess: { kind: topk, k: 2, labels: names.txt }`})
 	if _, err := ensemble(dir, repository); err != nil {
@@ -635,6 +637,7 @@ postprocess: { kind: topk, k: 2, labels: names.txt }`})
 	for i := 0; i < len(m.Pix); i += 4 {
 		copy(m.Pix[i:], []byte{51, 204, 102, 255}) // 0.2, 0.8, 0.4
 	}
+	wide := asPNG(t, image.NewGray(image.Rect(0, 0, 60000, 1))) // 2400000 x 40 once it is scaled
 	p := []float64{math.Exp(0.2), math.Exp(0.8), math.Exp(0.4), math.Exp(0.2), math.Exp(0.8)}
 	sum := 0.0
 	for _, x := range p {
@@ -653,11 +656,253 @@ postprocess: { kind: topk, k: 2, labels: names.txt }`})
 				if got := out["labels"].texts(); !slices.Equal(got, []string{"dog", "fish", "dog", "fish"}) {
 					t.Errorf("labels %q", got)
 				}
+				if _, refused := call(t, "topk", textsOf("picture", []int64{1, 1}, wide)); !strings.Contains(refused, "takes more than 67108864") {
+					t.Errorf("a picture that grows: %q", refused)
+				}
 				best := p[1] / sum
 				near(t, "scores", out["scores"].floats(), []float64{best, best, best, best}, 1e-6)
 			})
 		}
 	}
+}
+
+// squares is a gray picture of squares of 2 x 2, each of its own shade.
+func squares(width, height int, shade func(x, y int) uint8) *image.Gray {
+	m := image.NewGray(image.Rect(0, 0, 2*width, 2*height))
+	for y := range 2 * height {
+		for x := range 2 * width {
+			m.SetGray(x, y, color.Gray{shade(x/2, y/2)})
+		}
+	}
+	return m
+}
+
+func shade(x, y int) uint8 { return uint8(40 + 10*x + y) }
+
+// graysWanted is what a model of 8 x 8 shades gets.
+func graysWanted(of func(x, y int) uint8) (out []byte) {
+	for y := range 8 {
+		for x := range 8 {
+			out = append(out, of(x, y))
+		}
+	}
+	return out
+}
+
+// withEXIF puts a turn into a PNG: 6 says that the picture is shown a quarter clockwise.
+func withEXIF(file []byte, orientation byte) []byte {
+	exif := []byte("MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00" + string(orientation) + "\x00\x00\x00\x00\x00\x00")
+	chunk := append([]byte("eXIf"), exif...)
+	const head = 8 + 25 // the signature, and the first chunk
+	out := binary.BigEndian.AppendUint32(slices.Clone(file[:head]), uint32(len(exif)))
+	out = binary.BigEndian.AppendUint32(append(out, chunk...), crc32.ChecksumIEEE(chunk))
+	return append(out, file[head:]...)
+}
+
+// Gray pictures of one bit to sixteen are whole between their bars; what has no scale
+// of grays, or costs more than it is worth, is refused.
+func letterboxServed(t *testing.T, repository string) (model string, check func(*testing.T, map[string]client)) {
+	dir := folder(t, map[string]string{"model.onnx": alone, "pipe.yaml": `
+name: letterbox
+preprocess: { instances: 1, resize: letterbox, pad: 7, interpolation: nearest }
+model: { path: model.onnx, backend: python }`})
+	if _, err := ensemble(dir, repository); err != nil {
+		t.Fatal(err)
+	}
+	eight := squares(8, 4, shade)
+	sixteen := image.NewGray16(eight.Rect)
+	for y := range 8 {
+		for x := range 16 {
+			sixteen.SetGray16(x, y, color.Gray16{uint16(eight.GrayAt(x, y).Y)<<8 | 0xaa})
+		}
+	}
+	bilevel := image.NewPaletted(eight.Rect, color.Palette{color.Gray{0}, color.Gray{255}})
+	copy(bilevel.Pix, bytes.Repeat([]byte{1}, 64)) // the upper half is white
+	between := func(of func(x, y int) uint8) []byte {
+		return graysWanted(func(x, y int) uint8 {
+			if y < 2 || y > 5 {
+				return 7
+			}
+			return of(x, y-2)
+		})
+	}
+	return "letterbox", func(t *testing.T, ports map[string]client) {
+		for port, call := range ports {
+			t.Run(port, func(t *testing.T) {
+				for name, test := range map[string]struct {
+					file []byte
+					want []byte
+				}{
+					"8 bits": {asPNG(t, eight), between(shade)}, "16 bits": {asPNG(t, sixteen), between(shade)},
+					"1 bit": {asPNG(t, bilevel), between(func(_, y int) uint8 { return uint8(max(0, 255-255*(y/2))) })},
+				} {
+					out, refused := call(t, "letterbox", textsOf("picture", []int64{1}, test.file))
+					if got := out["y"].data; refused != "" || !bytes.Equal(got, test.want) {
+						t.Errorf("%s: %s\ngot  %v\nwant %v", name, refused, got, test.want)
+					}
+				}
+				for name, test := range map[string]struct {
+					file []byte
+					want string
+				}{
+					"a TIFF": {floatTIFF(), "that are no picture"}, "PostScript": {[]byte("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n"), "that are no picture"},
+					"too long": {asPNG(t, image.NewGray(image.Rect(0, 0, 1, 70000))), "a side has at most 65535"},
+				} {
+					if _, refused := call(t, "letterbox", textsOf("picture", []int64{1}, test.file)); !strings.Contains(refused, "picture 0 of the request") || !strings.Contains(refused, test.want) {
+						t.Errorf("%s: %q", name, refused)
+					}
+				}
+			})
+		}
+	}
+}
+
+// floatTIFF is a picture of one white pixel, if anybody knew what white is.
+func floatTIFF() []byte {
+	file := []byte("MM\x00*\x00\x00\x00\x08\x00\x08")
+	for _, entry := range [][3]uint32{
+		{256, 4, 1}, {257, 4, 1}, {258, 4, 32}, {262, 4, 1}, {273, 4, 110}, {277, 4, 1}, {279, 4, 4}, {339, 4, 3},
+	} {
+		file = binary.BigEndian.AppendUint16(file, uint16(entry[0]))
+		file = binary.BigEndian.AppendUint16(file, uint16(entry[1]))
+		file = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(file, 1), entry[2])
+	}
+	return binary.BigEndian.AppendUint32(append(file, 0, 0, 0, 0), math.Float32bits(1))
+}
+
+// The middle of a gray picture is cut out, once it stands upright; a picture whose
+// scaled form would fill the memory is refused.
+func cropServed(t *testing.T, repository string) (model string, check func(*testing.T, map[string]client)) {
+	dir := folder(t, map[string]string{"model.onnx": alone, "pipe.yaml": `
+name: crop
+preprocess: { instances: 1, resize: crop, upright: true, interpolation: nearest }
+model: { path: model.onnx, backend: python }`})
+	if _, err := ensemble(dir, repository); err != nil {
+		t.Fatal(err)
+	}
+	upright := asPNG(t, squares(16, 8, shade))
+	turned := withEXIF(asPNG(t, squares(8, 16, func(x, y int) uint8 { return shade(15-y, x) })), 6)
+	want := graysWanted(func(x, y int) uint8 { return shade(x+4, y) })
+	return "crop", func(t *testing.T, ports map[string]client) {
+		for port, call := range ports {
+			t.Run(port, func(t *testing.T) {
+				for name, file := range map[string][]byte{"upright": upright, "turned": turned} {
+					out, refused := call(t, "crop", textsOf("picture", []int64{1}, file))
+					if got := out["y"].data; refused != "" || !bytes.Equal(got, want) {
+						t.Errorf("%s: %s\ngot  %v\nwant %v", name, refused, got, want)
+					}
+				}
+				narrow := asPNG(t, image.NewGray(image.Rect(0, 0, 1, 60000)))
+				if out, refused := call(t, "crop", textsOf("picture", []int64{1}, narrow)); refused != "" || len(out["y"].data) != 64 {
+					t.Errorf("what can be done is refused: %s", refused)
+				}
+			})
+		}
+	}
+}
+
+// pictureBoxes serves a model whose output0 is candidates, and holds the boxes in a
+// picture of 128 x 96 against what want makes of output0.
+func pictureBoxes(t *testing.T, repository, name, graph string, want func(output []float64, toOriginal func(x, y float64) (float64, float64)) []found) func(*testing.T, map[string]client) {
+	dir := folder(t, map[string]string{"model.onnx": graph, "names.txt": "red\ngreen\nblue\n", "pipe.yaml": `
+name: ` + name + `
+preprocess: { preset: yolo, instances: 1 }
+model: { path: model.onnx, backend: python }
+postprocess: { kind: boxes, confidence: 0.3, overlap: 0.15, labels: names.txt, max_boxes: 16 }
+outputs: [output0]`})
+	if _, err := ensemble(dir, repository); err != nil {
+		t.Fatal(err)
+	}
+	file, dark := asPNG(t, photo(128, 96, 5)), asPNG(t, image.NewRGBA(image.Rect(0, 0, 64, 64)))
+	toOriginal := func(x, y float64) (float64, float64) {
+		return min(128, max(0, x*2)), min(96, max(0, (y-8)*2))
+	}
+	return func(t *testing.T, ports map[string]client) {
+		for port, call := range ports {
+			t.Run(port, func(t *testing.T) {
+				out, refused := call(t, name, textsOf("picture", []int64{1}, file))
+				if refused != "" {
+					t.Fatal(refused)
+				}
+				boxes, scores, classes, labels := out["boxes"].floats(), out["scores"].floats(), out["classes"].ints(), out["labels"].texts()
+				all := want(out["output0"].floats(), toOriginal)
+				if count := int(out["count"].ints()[0]); count != len(all) || count < 3 || count > 15 {
+					t.Fatalf("%d boxes, want %d", count, len(all))
+				}
+				for i, f := range all {
+					near(t, "a box", boxes[4*i:4*i+4], []float64{f.left, f.top, f.right, f.bottom}, 1e-4)
+					near(t, "its score", scores[i:i+1], []float64{f.score}, 1e-6)
+					if classes[i] != f.class || labels[i] != []string{"red", "green", "blue"}[f.class] {
+						t.Errorf("box %d is of class %d (%s), want %d", i, classes[i], labels[i], f.class)
+					}
+				}
+				out, refused = call(t, name, textsOf("picture", []int64{1}, dark))
+				if refused != "" || out["count"].ints()[0] != 0 || out["classes"].ints()[0] != -1 {
+					t.Errorf("where nothing is: %v, %s", out["count"], refused)
+				}
+			})
+		}
+	}
+}
+
+// turned gives [rows, columns] as [columns, rows].
+func turned(m []float64, columns int) []float64 {
+	rows := len(m) / columns
+	out := make([]float64, 0, len(m))
+	for column := range columns {
+		for row := range rows {
+			out = append(out, m[row*columns+column])
+		}
+	}
+	return out
+}
+
+// Scores of classes count as much as there is an object.
+func objectBoxesServed(t *testing.T, repository string) (model string, check func(*testing.T, map[string]client)) {
+	object := make([]string, 16)
+	for i := range object {
+		object[i] = []string{"1", "0.75", "0.25"}[i%3]
+	}
+	graph := strings.Replace(detector(), "float[1,7,16] output0", "float[1,16,8] output0", 1)
+	graph = strings.Replace(graph, "int64[3] flat", "float[1,1,16] object = {"+strings.Join(object, ",")+"}, int64[3] flat", 1)
+	graph = strings.Replace(graph, "output0 = Concat <axis = 1> (grid, scores)", "rows = Concat <axis = 1> (grid, object, scores)\noutput0 = Transpose <perm = [0, 2, 1]> (rows)", 1)
+	return "objects", pictureBoxes(t, repository, "objects", graph, func(output []float64, toOriginal func(x, y float64) (float64, float64)) []found {
+		rows := turned(output, 8)
+		for i := 5 * 16; i < len(rows); i++ {
+			rows[i] *= rows[4*16+i%16]
+		}
+		return detect(append(slices.Clone(rows[:4*16]), rows[5*16:]...), 16, 0.3, 0.15, toOriginal)
+	})
+}
+
+// A model that suppresses overlaps itself keeps what it gives, however much they share.
+func endToEndServed(t *testing.T, repository string) (model string, check func(*testing.T, map[string]client)) {
+	corners, classes := make([]string, 4*16), make([]string, 16)
+	for i := range 16 {
+		classes[i] = fmt.Sprint(i % 3)
+		for side := range 4 {
+			corners[side*16+i] = fmt.Sprint(i + 24*(side/2))
+		}
+	}
+	graph := `net (float[1,3,64,64] images) => (float[1,16,6] output0) <float[1,4,16] corners = {` + strings.Join(corners, ",") + `}, float[1,1,16] class = {` + strings.Join(classes, ",") + `}, int64[3] flat = {1, 3, 16}> {
+		means = AveragePool <kernel_shape = [16, 16], strides = [16, 16]> (images)
+		channels = Reshape (means, flat)
+		score = ReduceMean <axes = [1], keepdims = 1> (channels)
+		rows = Concat <axis = 1> (corners, score, class)
+		output0 = Transpose <perm = [0, 2, 1]> (rows)
+	}`
+	return "endtoend", pictureBoxes(t, repository, "endtoend", graph, func(output []float64, toOriginal func(x, y float64) (float64, float64)) (all []found) {
+		for i := range 16 {
+			if row := output[6*i : 6*i+6]; row[4] >= 0.3 {
+				f := found{score: row[4], class: int32(row[5])}
+				f.left, f.top = toOriginal(row[0], row[1])
+				f.right, f.bottom = toOriginal(row[2], row[3])
+				all = append(all, f)
+			}
+		}
+		slices.SortStableFunc(all, func(a, b found) int { return int(math.Copysign(1, b.score-a.score)) })
+		return all
+	})
 }
 
 // standIn takes the place of ais_bench: it runs in what gears say, and nothing else.
@@ -725,6 +970,43 @@ func compiledServed(t *testing.T, repository string) (model string, check func(*
 				}
 				if _, refused = call(t, "net", float32s("x", []int64{2, 9}, make([]float32, 18)...)); !strings.Contains(refused, "no gear holds") {
 					t.Errorf("too long: %q", refused)
+				}
+			})
+		}
+	}
+}
+
+// Of gears that hold a request, the one with the fewest elements runs: the sum over the
+// inputs counts, and not what their sizes would make multiplied with each other.
+func gearsServed(t *testing.T, repository string) (model string, check func(*testing.T, map[string]client)) {
+	dir := folder(t, map[string]string{"model.onnx": `net (float[L] x, float[M] y) => (float[L] a, float[M] b) { a = Relu (x)
+		b = Relu (y) }`})
+	om := compile(t, dir, "--input_format=ND", "--input_shape=x:-1;y:-1", "--dynamic_dims=100,1;20,20")
+	job := pipeline.PythonJob{Model: om, Name: "gears", Options: pipeline.Options{Repository: repository}}
+	if _, err := job.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	layAISBench(t, filepath.Join(repository, "gears", "1"), `class InferSession:
+    def __init__(self, device_id, model_path):
+        pass
+
+    def infer(self, feeds, mode="static", custom_sizes=100000, out_array=True):
+        return [feed * 0 + len(feed) for feed in feeds]
+
+    def free_resource(self):
+        pass
+`)
+	return "gears", func(t *testing.T, ports map[string]client) {
+		for port, call := range ports {
+			t.Run(port, func(t *testing.T) {
+				for length, ran := range map[int64]float64{2: 20, 30: 100} {
+					out, refused := call(t, "gears", float32s("x", []int64{length}, make([]float32, length)...), float32s("y", []int64{1}, 0))
+					if refused != "" {
+						t.Fatal(refused)
+					}
+					if got := out["a"].floats(); int64(len(got)) != length || got[0] != ran {
+						t.Errorf("of a length of %d: %v, want %g", length, got, ran)
+					}
 				}
 			})
 		}

@@ -190,11 +190,18 @@ func (s *Spec) checkPreprocess() error {
 		return nil
 	}
 	return first(
-		checkName(p.Name), within(p.Instances, 1, mostInstances),
+		checkName(p.Name), within(p.Instances, 1, mostInstances), p.checkInput(),
 		p.Preset.oneOf(presetNames()...), p.Resize.oneOf(resizes...), p.Interpolation.oneOf(interpolations...),
 		p.Colour.oneOf(colours...), p.Layout.oneOf(layouts...),
 		within(p.Pad, 0, 255), within(p.ShortSide, 1, math.MaxInt16), within(p.MaxPixels, 1, mostPixels), p.checkSize(),
 	)
+}
+
+func (p *preprocessSpec) checkInput() error {
+	if p.Input.given() && p.Input.Value == "" {
+		return p.Input.refuse("the pictures need a name")
+	}
+	return nil
 }
 
 func (p *preprocessSpec) checkSize() error {
@@ -332,5 +339,8 @@ func (s *Spec) checkSpeech() error {
 
 // faultOf gives an error of another package a place in the file.
 func (p place) faultOf(err error) error {
+	if f, ok := err.(*fault.Error); ok {
+		return fault.New(f.Family, "%s: %w", p, f.Err).With("%s", f.Remedy)
+	}
 	return fault.New(fault.FamilyOf(err), "%s: %w", p, err)
 }

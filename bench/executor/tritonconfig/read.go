@@ -28,6 +28,13 @@ const ascendGE = "npu_ge"
 // mostInstances bounds what a file may ask for: each instance costs memory.
 const mostInstances = 1 << 16
 
+// mostStreams is how many graphs npu_ge tells apart on the devices of a model, and
+// mostDevice the largest number of a device.
+const (
+	mostStreams = 1000
+	mostDevice  = math.MaxInt16
+)
+
 // Read gives the setup of an executor, and notes on what the file says and the executor
 // does not do.
 func Read(c *configgen.Config, o Options) (s executor.Setup, notes []string, err error) {
@@ -42,8 +49,13 @@ func Read(c *configgen.Config, o Options) (s executor.Setup, notes []string, err
 	if s.Gears, err = readGears(c, s.Signature, o); err != nil {
 		return s, nil, err
 	}
-	s.Devices, err = devices(c, o)
-	return s, notesOn(c), err
+	if s.Devices, err = devices(c, o); err != nil {
+		return s, nil, err
+	}
+	if c.Backend == ascendGE {
+		err = readStreams(c, &s)
+	}
+	return s, notesOn(c, &s), err
 }
 
 func policy(c *configgen.Config) executor.Policy {
@@ -162,11 +174,14 @@ func onDevices(c *configgen.Config, list []int, o Options) ([]int, error) {
 		if word == "" {
 			continue
 		}
-		id, err := strconv.ParseUint(strings.TrimSpace(word), 10, 15)
-		if err != nil {
-			return nil, fmt.Errorf("parameter device_ids %q: give numbers from 0 up, as in 0,1", text)
+		id, err := strconv.Atoi(strings.TrimSpace(word))
+		switch {
+		case err != nil || id < 0 || id > mostDevice:
+			return nil, fmt.Errorf("parameter device_ids %q: give numbers from 0 to %d, as in 0,1", text, mostDevice)
+		case slices.Contains(ids, id):
+			return nil, fmt.Errorf("parameter device_ids %q: device %d is there twice", text, id)
 		}
-		ids = append(ids, int(id))
+		ids = append(ids, id)
 	}
 	if len(ids) == 0 {
 		return nil, fmt.Errorf("parameter device_ids %q names no device", text)
@@ -175,6 +190,29 @@ func onDevices(c *configgen.Config, list []int, o Options) ([]int, error) {
 		list[i] = ids[i%len(ids)]
 	}
 	return list, nil
+}
+
+// readStreams reads how many batches npu_ge runs at once. Without device_exec_blocks it
+// has a stream for every instance, and none ever waits for one.
+func readStreams(c *configgen.Config, s *executor.Setup) error {
+	for _, p := range []struct {
+		name string
+		into *int
+	}{{"device_exec_blocks", &s.Streams}, {"instance_exec_blocks", &s.StreamsPerBatch}} {
+		text, ok := c.Parameter(p.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 1 || n > mostStreams {
+			return fmt.Errorf("parameter %s %q: give 1 to %d", p.name, text, mostStreams)
+		}
+		*p.into = n
+	}
+	if s.AtOnce() == 0 {
+		return fmt.Errorf("parameter instance_exec_blocks %d: a batch would wait for ever, as all devices together have fewer streams (device_exec_blocks %d); give 1", s.StreamsPerBatch, s.Streams)
+	}
+	return nil
 }
 
 // readGears gives the gears of a model that npu_ge compiles, or those of the options.
@@ -222,7 +260,7 @@ func inputShapes(text string, s *executor.Signature) (list []executor.GearInput,
 		for word := range strings.SplitSeq(part[at+1:], ",") {
 			d, err := strconv.ParseInt(strings.TrimSpace(word), 10, 32)
 			if err != nil || d < -1 || d == 0 {
-				return nil, fmt.Errorf("input %q: %q is no dim: give whole numbers from 1 on, or -1", s.Inputs[in.Input].Name, word)
+				return nil, fmt.Errorf("input %q: %q is no dim: give whole numbers from 1 to %d, or -1", s.Inputs[in.Input].Name, word, math.MaxInt32)
 			}
 			in.Dims = append(in.Dims, d)
 		}
@@ -231,10 +269,13 @@ func inputShapes(text string, s *executor.Signature) (list []executor.GearInput,
 	return list, nil
 }
 
-// notesOn tells what is in the file and has no part here.
-func notesOn(c *configgen.Config) (notes []string) {
-	if blocks, ok := c.Parameter("instance_exec_blocks"); ok && blocks != "1" {
-		notes = append(notes, "instance_exec_blocks: a batch runs on one stream here")
+// notesOn tells what is in the file and has no part here, or another than it may seem.
+func notesOn(c *configgen.Config, s *executor.Setup) (notes []string) {
+	if most := s.AtOnce(); most < len(s.Devices) {
+		notes = append(notes, fmt.Sprintf("device_exec_blocks %d: of %d instances %d at most run at once, the others wait for a stream", s.Streams, len(s.Devices), most))
+	}
+	if s.StreamsPerBatch > 1 {
+		notes = append(notes, fmt.Sprintf("instance_exec_blocks %d: batches are split over streams; published versions of npu_ge compute wrong results with it", s.StreamsPerBatch))
 	}
 	if c.Cached() {
 		notes = append(notes, "response_cache: every request runs here, as if none had come before")

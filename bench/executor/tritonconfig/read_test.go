@@ -61,7 +61,10 @@ func TestDevices(t *testing.T) {
 		{parameter, Options{Devices: 3, Instances: 4}, "[0 1 2 0]"},
 		{`instance_group { passive: true kind: KIND_CPU }`, Options{}, "instance_group: all instances are passive, and nothing would run"},
 		{`instance_group { count: 2000000000 kind: KIND_CPU }`, Options{}, "65537 instances: at most 65536 can be run here"},
-		{`backend: "npu_ge" parameters { key: "device_ids" value { string_value: "a" } }`, Options{}, `parameter device_ids "a": give numbers from 0 up, as in 0,1`},
+		{`backend: "npu_ge" parameters { key: "device_ids" value { string_value: "a" } }`, Options{}, `parameter device_ids "a": give numbers from 0 to 32767, as in 0,1`},
+		{`backend: "npu_ge" parameters { key: "device_ids" value { string_value: "40000" } }`, Options{}, `parameter device_ids "40000": give numbers from 0 to 32767, as in 0,1`},
+		{`backend: "npu_ge" parameters { key: "device_ids" value { string_value: "0,0,1" } }`, Options{}, `parameter device_ids "0,0,1": device 0 is there twice`},
+		{`backend: "npu_ge" parameters { key: "device_ids" value { string_value: "1, 01" } }`, Options{}, `parameter device_ids "1, 01": device 1 is there twice`},
 		{`backend: "npu_ge" parameters { key: "device_ids" value { string_value: "," } }`, Options{}, `parameter device_ids "," names no device`},
 		{`sequence_batching {}`, Options{}, "sequence_batching: only dynamic_batching, or none, can be run here"},
 		{`ensemble_scheduling {}`, Options{}, "ensemble_scheduling: give the config of one of its steps; each has a queue of its own"},
@@ -96,7 +99,7 @@ func TestGears(t *testing.T) {
 		{`max_batch_size: 0`, Options{Gears: []int64{2}}, "gears for the batch need a max_batch_size above 0"},
 		{model("y:-1,3,-1", "1,16"), Options{}, `parameter graph.ge.inputShape: the model has no input "y"; did you mean "x"?`},
 		{model("x", "1,16"), Options{}, `parameter graph.ge.inputShape: "x" is not NAME:DIM,DIM`},
-		{model("x:-1,3,0", "1,16"), Options{}, `parameter graph.ge.inputShape: input "x": "0" is no dim: give whole numbers from 1 on, or -1`},
+		{model("x:-1,3,0", "1,16"), Options{}, `parameter graph.ge.inputShape: input "x": "0" is no dim: give whole numbers from 1 to 2147483647, or -1`},
 		{model("x:-1,3", "1,16"), Options{}, `parameter graph.ge.dynamicDims: the gears of input "x" have 2 dims, the input 3`},
 		{model("x:-1,3,-1", "1;2"), Options{}, `parameter graph.ge.dynamicDims: gear 1: it has 1 numbers, and the inputs leave 2 dims open`},
 		{model("x:-1,3,-1", "1,a"), Options{}, `parameter graph.ge.dynamicDims: "a" is no size: give whole numbers from 1 on`},
@@ -116,10 +119,50 @@ func TestGears(t *testing.T) {
 	}
 }
 
+// How many batches run at once: streams of a device, streams of a batch, instances.
+func TestStreams(t *testing.T) {
+	model := func(instances int, parameters ...string) string {
+		text := fmt.Sprintf(`backend: "npu_ge" instance_group { kind: KIND_CPU count: %d }`, instances)
+		for i := 0; i < len(parameters); i += 2 {
+			text += fmt.Sprintf(` parameters { key: %q value { string_value: %q } }`, parameters[i], parameters[i+1])
+		}
+		return text
+	}
+	const wait = "the others wait for a stream"
+	for _, test := range []struct {
+		config string
+		o      Options
+		want   string
+	}{
+		{model(8), Options{}, "8 at once"},
+		{model(8, "device_exec_blocks", "2"), Options{}, "2 at once; device_exec_blocks 2: of 8 instances 2 at most run at once, " + wait},
+		{model(8, "device_exec_blocks", "2", "device_ids", "0,1"), Options{}, "4 at once; device_exec_blocks 2: of 8 instances 4 at most run at once, " + wait},
+		{model(8, "device_exec_blocks", "2"), Options{Devices: 3}, "6 at once; device_exec_blocks 2: of 8 instances 6 at most run at once, " + wait},
+		{model(1, "device_exec_blocks", "2"), Options{Instances: 3}, "2 at once; device_exec_blocks 2: of 3 instances 2 at most run at once, " + wait},
+		{model(2, "device_exec_blocks", "8"), Options{}, "2 at once"},
+		{model(8, "device_exec_blocks", "5", "instance_exec_blocks", "2"), Options{}, "2 at once; device_exec_blocks 5: of 8 instances 2 at most run at once, " + wait +
+			"; instance_exec_blocks 2: batches are split over streams; published versions of npu_ge compute wrong results with it"},
+		{model(8, "instance_exec_blocks", "2"), Options{}, "8 at once; instance_exec_blocks 2: batches are split over streams; published versions of npu_ge compute wrong results with it"},
+		{model(8, "device_exec_blocks", "1", "instance_exec_blocks", "2"), Options{}, "parameter instance_exec_blocks 2: a batch would wait for ever, as all devices together have fewer streams (device_exec_blocks 1); give 1"},
+		{model(8, "device_exec_blocks", "0"), Options{}, `parameter device_exec_blocks "0": give 1 to 1000`},
+		{model(8, "device_exec_blocks", "two"), Options{}, `parameter device_exec_blocks "two": give 1 to 1000`},
+		{model(8, "instance_exec_blocks", "99999999999"), Options{}, `parameter instance_exec_blocks "99999999999": give 1 to 1000`},
+		{`backend: "onnxruntime" instance_group { kind: KIND_CPU count: 3 } parameters { key: "device_exec_blocks" value { string_value: "1" } }`, Options{}, "3 at once"},
+	} {
+		s, notes, err := read(t, test.config, test.o)
+		got := strings.Join(append([]string{fmt.Sprintf("%d at once", s.AtOnce())}, notes...), "; ")
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s %+v: %s, want %s", test.config, test.o, got, test.want)
+		}
+	}
+}
+
 func TestNotes(t *testing.T) {
-	_, notes, err := read(t, `response_cache { enable: true } instance_group { kind: KIND_CPU rate_limiter { } }
-		parameters { key: "instance_exec_blocks" value { string_value: "2" } }`, Options{})
-	if err != nil || len(notes) != 3 {
+	_, notes, err := read(t, `response_cache { enable: true } instance_group { kind: KIND_CPU rate_limiter { } }`, Options{})
+	if err != nil || len(notes) != 2 {
 		t.Errorf("%v: %q", err, notes)
 	}
 }

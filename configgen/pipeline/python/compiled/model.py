@@ -19,6 +19,7 @@ no gear holds fails, as does any other that is wrong; the others go on.
 """
 
 import json
+import math
 import os
 
 import numpy as np
@@ -49,7 +50,7 @@ class TritonPythonModel:
         self.gears = read_shapes(settings["gears"])
         self.cuts = [output.split(",") if output else [] for output in settings["cuts"].split(";")]
         self.output_bytes = int(settings["output_bytes"])
-        self.size = [int(np.prod(np.concatenate(gear))) for gear in self.gears]
+        self.size = [sum(math.prod(shape) for shape in gear) for gear in self.gears]
 
         devices = [int(n) for n in settings["devices"].split(",")]
         number = int(args["model_instance_name"].rsplit("_", 1)[-1])  # NAME_GROUP_NUMBER

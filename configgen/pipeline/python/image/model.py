@@ -1,4 +1,4 @@
-"""Pictures as files (PNG, JPEG and what else Pillow reads) to the tensor of a model.
+"""Pictures as files (PNG, JPEG, WebP, BMP, GIF) to the tensor of a model.
 
 Runs in Triton's Python backend and needs numpy and Pillow. Nothing here is to be
 edited for another model: what differs stands in config.pbtxt, under parameters.
@@ -25,6 +25,12 @@ except ImportError as missing:
         "%s: install pillow for the Python of the backend, or name a virtual environment "
         "that has it in the parameter EXECUTION_ENV_PATH" % missing
     )
+
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")  # others have no business here: one of them starts programs
+EIGHT_BITS = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+SIXTEEN_BITS = ("I", "I;16", "I;16B", "I;16L")  # as Pillow calls the grays of such a PNG
+LONGEST_SIDE = 65535  # of JPEG; rows cost, however short they are
+SCALING_ROOM = 64 << 20  # pixels that a picture may always take on its way to the model's size
 
 MODES = {"rgb": "RGB", "bgr": "RGB", "gray": "L"}
 FILTERS = {
@@ -55,6 +61,8 @@ class TritonPythonModel:
         self.channels_first = settings["layout"] == "NCHW"
         self.upright = settings["upright"] == "true"
         self.max_pixels = int(settings["max_pixels"])
+        Image.MAX_IMAGE_PIXELS = None  # max_pixels is the bound
+        self.room = max(SCALING_ROOM, self.max_pixels, self.width * self.height)
         self.scale = np.float32(settings["scale"])
         self.mean = np.array(settings["mean"].split(","), np.float32)
         self.std = np.array(settings["std"].split(","), np.float32)
@@ -86,23 +94,46 @@ class TritonPythonModel:
         except Exception as fault:
             raise ValueError("picture %d of the request cannot be decoded: %s" % (number, fault))
         width, height = picture.size
-        picture, scale, offset = self.resize(picture)
+        try:
+            picture, scale, offset = self.resize(picture)
+        except ValueError as fault:
+            raise ValueError("picture %d of the request cannot be brought to the model's size: %s" % (number, fault))
         geometry = np.array([*scale, *offset, width, height], np.float32)
         return self.normalise(np.asarray(picture)), geometry
 
     def decode(self, file):
-        picture = Image.open(io.BytesIO(file))  # reads the header alone
+        picture = Image.open(io.BytesIO(file), formats=FORMATS)  # reads the header alone
         if picture.width * picture.height > self.max_pixels:
             raise ValueError("it has %d x %d pixels, and max_pixels is %d" % (*picture.size, self.max_pixels))
+        if max(picture.size) > LONGEST_SIDE:
+            raise ValueError("it has %d x %d pixels, and a side has at most %d" % (*picture.size, LONGEST_SIDE))
         if self.upright:
-            picture = ImageOps.exif_transpose(picture)
-        return picture.convert(MODES[self.colour])
+            kind, picture = picture.format, ImageOps.exif_transpose(picture)
+            picture.format = kind
+        return self.to_bytes(picture).convert(MODES[self.colour])
+
+    @staticmethod
+    def to_bytes(picture):
+        """A picture whose values are 0 to 255. Of 16 bits the upper eight stay, as Pillow does it with colours."""
+        if picture.mode in EIGHT_BITS:
+            return picture
+        if picture.mode in SIXTEEN_BITS and picture.format == "PNG":
+            return Image.fromarray((np.asarray(picture).astype(np.uint16) >> 8).astype(np.uint8))
+        raise ValueError("it has pixels of the kind %s, of which nothing says what black and white are" % picture.mode)
 
     # The ways to the model's size. Each gives the picture, and scale and offset (x, y).
 
+    def scaled(self, picture, width, height):
+        """Another size. Pillow changes the width first, so that the higher of both heights counts."""
+        if width * max(height, picture.height) > self.room:
+            raise ValueError(
+                "it has %d x %d pixels, and scaling it to %d x %d takes more than %d" % (*picture.size, width, height, self.room)
+            )
+        return picture.resize((width, height), self.filter)
+
     def stretch(self, picture):
         scale = self.width / picture.width, self.height / picture.height
-        return picture.resize((self.width, self.height), self.filter), scale, (0, 0)
+        return self.scaled(picture, self.width, self.height), scale, (0, 0)
 
     def crop(self, picture):
         """The shorter side becomes short_side, and the middle is cut out."""
@@ -110,7 +141,7 @@ class TritonPythonModel:
         width, height = (max(int(side * factor), self.short_side) for side in picture.size)
         left, top = round((width - self.width) / 2), round((height - self.height) / 2)
         scale = width / picture.width, height / picture.height
-        picture = picture.resize((width, height), self.filter)
+        picture = self.scaled(picture, width, height)
         return picture.crop((left, top, left + self.width, top + self.height)), scale, (-left, -top)
 
     def letterbox(self, picture):
@@ -120,7 +151,7 @@ class TritonPythonModel:
         left, top = (self.width - width) // 2, (self.height - height) // 2
         scale = width / picture.width, height / picture.height
         board = Image.new(picture.mode, (self.width, self.height), (self.pad,) * len(picture.getbands()))
-        board.paste(picture.resize((width, height), self.filter), (left, top))
+        board.paste(self.scaled(picture, width, height), (left, top))
         return board, scale, (left, top)
 
     def normalise(self, pixels):

@@ -1,5 +1,6 @@
 """A model that ais_bench runs on an NPU (.om) or ONNX Runtime anywhere (.onnx)."""
 
+import math
 import os
 
 import numpy as np
@@ -52,7 +53,7 @@ class Session:
         fitting = [gear for gear in self.gears if self.fits(values, gear)]
         if not fitting:
             raise ValueError("no gear holds %s; there are %s" % ([value.shape for value in values], self.gears))
-        gear = min(fitting, key=lambda shapes: sum(int(np.prod(shape)) for shape in shapes))
+        gear = min(fitting, key=lambda shapes: sum(math.prod(shape) for shape in shapes))
         filled = []
         for (name, _), value, shape in zip(self.inputs, values, gear):
             room = [(0, size - have) for have, size in zip(value.shape, shape)]
