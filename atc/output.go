@@ -30,10 +30,13 @@ type Message struct {
 	IsFlagError bool
 }
 
-// The bounds of what is read: a program that has gone mad prints without end.
+// The bounds of what is kept: a program that has gone mad prints without end. Of lines
+// without a code maxPlain are kept, and the last one; what ATC complains about stands
+// at the end, and has room of its own.
 const (
 	maxLine     = 64 << 10
-	maxMessages = 4000
+	maxPlain    = 4000
+	maxMessages = 2 * maxPlain
 )
 
 // codePattern finds codes anywhere in a line: people copy logs with whatever
@@ -64,9 +67,6 @@ var numbered = regexp.MustCompile(`^\d+\. ?\S`)
 func ReadLog(text string) Log {
 	r := logReader{}
 	for line := range strings.Lines(text) {
-		if len(r.log.Messages) >= maxMessages {
-			break
-		}
 		if len(line) > maxLine {
 			line = line[:maxLine]
 		}
@@ -113,7 +113,15 @@ func (r *logReader) add(m Message) {
 		m.Place = m.Text[at[4]:at[5]] + ":" + m.Text[at[6]:at[7]]
 		m.Text = m.Text[:at[0]]
 	}
-	r.log.Messages = append(r.log.Messages, m)
+	n := len(r.log.Messages)
+	isPlain := m.Code == "" && !m.IsFlagError
+	isFull := n >= maxMessages || isPlain && n >= maxPlain
+	switch {
+	case !isFull:
+		r.log.Messages = append(r.log.Messages, m)
+	case isPlain && r.log.Messages[n-1].Code == "":
+		r.log.Messages[n-1] = m
+	}
 }
 
 func (r *logReader) last() *Message {

@@ -329,3 +329,15 @@ func FuzzReadLog(f *testing.F) {
 		}
 	})
 }
+
+// What matters stands behind everything that a chatty log level prints.
+func TestReadLogReadsTheEnd(t *testing.T) {
+	chatter := strings.Repeat("[INFO] GE(1,atc):2026-11-30-10:00:00 one more step\n", 3*maxPlain)
+	if l := ReadLog(chatter + "ATC run success, welcome to the next use.\n"); !l.Succeeded || len(l.Messages) > maxMessages {
+		t.Errorf("succeeded %t, %d messages", l.Succeeded, len(l.Messages))
+	}
+	l := ReadLog(chatter + "ATC run failed, Please check the detail log\nE10001: Value [x] for parameter [--foo] is invalid.\n")
+	if last := l.Messages[len(l.Messages)-1]; !l.Failed || last.Code != "E10001" {
+		t.Errorf("failed %t, last %+v", l.Failed, last)
+	}
+}

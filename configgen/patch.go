@@ -66,8 +66,11 @@ func (p *Patch) SetEntry(name string, key any, entry *Value, own []string) {
 		p.removeElement(e)
 	}
 	last := found[len(found)-1]
+	changed := *last.value()
+	changed.Message = changed.Message.Copy()
+	changed.Message.become(entry.Message)
 	w := &printer{}
-	w.value(Root().Field(name), entry, "", 0, "")
+	w.value(Root().Field(name), &changed, "", 0, "")
 	p.explain(last.value().Start, own)
 	p.replace(last.value().Start, last.value().End, strings.TrimSuffix(w.String(), "\n"))
 }
@@ -84,6 +87,11 @@ func (p *Patch) Text() (string, error) {
 	edits := slices.Clone(p.edits)
 	for _, a := range p.added {
 		edits = append(edits, p.insertion(a))
+	}
+	if first, _, _ := strings.Cut(p.doc.Text, "\n"); strings.HasSuffix(first, "\r") {
+		for i := range edits {
+			edits[i].Text = strings.ReplaceAll(strings.ReplaceAll(edits[i].Text, "\r\n", "\n"), "\n", "\r\n")
+		}
 	}
 	return ApplyEdits(p.doc.Text, edits)
 }
@@ -223,6 +231,9 @@ func (p *Patch) insertion(a addition) Edit {
 	if rest := strings.TrimSpace(text[at : at+end]); rest != "" && rest != "," && rest != ";" && rest[0] != '#' {
 		return Edit{Start: at, End: at, Text: "\n" + a.text + "\n"} // another field stands on its line
 	}
+	if end > 0 && text[at+end-1] == '\r' {
+		end-- // part of the line's end
+	}
 	return Edit{Start: at + end, End: at + end, Text: "\n" + a.text}
 }
 
@@ -267,14 +278,52 @@ func (m *Message) Copy() *Message {
 	return &c
 }
 
-// Set makes a field hold these values and nothing else; its comments stay. No values
-// take it away.
+// become makes a message say what another one says, and nothing else; its comments stay.
+func (m *Message) become(other *Message) {
+	for _, name := range m.Type.Names() {
+		have, want := m.Values(name), other.Values(name)
+		if len(have) == 1 && len(want) == 1 && have[0].Message != nil && want[0].Message != nil {
+			inner := *have[0]
+			inner.Message = inner.Message.Copy()
+			inner.Message.become(want[0].Message)
+			m.Set(name, &inner)
+			continue
+		}
+		m.Set(name, want...)
+	}
+}
+
+// Set makes a field hold these values and nothing else; its comments stay, and those of
+// plain values go to the values in their places. No values take it away.
 func (m *Message) Set(name string, values ...*Value) {
 	if len(values) == 0 {
 		m.Fields = slices.DeleteFunc(m.Fields, func(f *Field) bool { return f.Name == name })
 		return
 	}
-	m.set(name, values...)
+	m.set(name, withComments(m.Values(name), values)...)
+}
+
+// withComments gives plain values the comments of those whose places they take; where
+// there are fewer now, the last one has the comments of the rest above it.
+func withComments(old, values []*Value) []*Value {
+	out := slices.Clone(values)
+	for i, o := range old {
+		at := min(i, len(out)-1)
+		v := *out[at]
+		if o.Message != nil || v.Message != nil || o == out[at] || len(o.Leading) == 0 && o.Trailing == "" {
+			continue
+		}
+		v.Leading = append(slices.Clone(v.Leading), o.Leading...)
+		switch {
+		case o.Trailing == "":
+		case v.Trailing == "" && i == at:
+			v.Trailing = o.Trailing
+		default:
+			v.Leading = append(v.Leading, o.Trailing)
+		}
+		out[at] = &v
+	}
+	return out
 }
 
 // WithoutOwn is a list of comments without those of npuctl.

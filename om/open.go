@@ -58,17 +58,20 @@ type File struct {
 
 // Open opens a file and reads its header and tables.
 func Open(path string) (*File, error) {
+	info, err := os.Stat(path) // first: opening a pipe would wait for a writer
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, fault.New(fault.Input, "%s is no regular file", path)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Input, "%w", err)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fault.New(fault.Input, "%w", err)
 	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fault.New(fault.Input, "%s is no regular file", path)
-	}
-	if err != nil {
+	if info, err = file.Stat(); err != nil {
 		file.Close()
-		return nil, err
+		return nil, fault.New(fault.Input, "%w", err)
 	}
 	f, err := Read(file, info.Size(), path)
 	if err != nil {

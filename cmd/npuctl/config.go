@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/npuctl/npuctl/configgen/generate"
+	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/compilation"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/findings"
@@ -86,7 +88,7 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	f.sizes.add(flags)
 	flags.Int64Var(&f.maxBatch, "max-batch-size", 0, "largest batch (`N`); 0 writes the batch into the dims (default 8 or the largest gear, where the model has a batch)")
 	flags.Int32SliceVar(&f.preferred, "preferred", nil, "`sizes` at which a batch is sent at once (default the largest batch)")
-	flags.DurationVar(&f.delay, "max-queue-delay", 0, "how long a request waits for others: a `time` such as 500us or 2ms")
+	flags.Var(&waitValue{&f.delay}, "max-queue-delay", "how long a request waits for others: a `time` such as 500us or 2ms")
 	flags.BoolVar(&j.NoBatching, "no-batching", false, "do not group requests")
 	f.addQueue(flags)
 	flags.IntVar(&j.Instances, "instances", 0, "how many instances run (`N`; default 1)")
@@ -115,12 +117,41 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	completeWords(cmd, "protocol", "http", "grpc")
 }
 
+// waitValue is a time that a flag gives. One that is too long to be held is the longest,
+// so that the flag's own bound is told, and not that a time needs a unit.
+type waitValue struct{ *time.Duration }
+
+func (v *waitValue) Type() string { return "duration" }
+
+// String is "0" for none, which help then leaves out.
+func (v *waitValue) String() string {
+	if v.Duration == nil || *v.Duration == 0 {
+		return "0"
+	}
+	return v.Duration.String()
+}
+
+func (v *waitValue) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil && !longTime.MatchString(text) {
+		return err
+	}
+	if err != nil {
+		d = math.MaxInt64
+	}
+	*v.Duration = d
+	return nil
+}
+
+// longTime is the grammar of times, whatever their length.
+var longTime = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
 // addQueue adds the flags of requests that wait.
 func (f *configFlags) addQueue(flags *pflag.FlagSet) {
 	q := &f.job.Queue
 	flags.IntVar(&q.Priorities, "priority-levels", 0, "let requests have priorities from 1, the most urgent, to `N`")
 	flags.IntVar(&q.DefaultPriority, "default-priority", 0, "priority of requests without one (`N`; default the least urgent)")
-	flags.DurationVar(&q.Timeout, "queue-timeout", 0, "how long a request may wait: a `time` such as 500ms")
+	flags.Var(&waitValue{&q.Timeout}, "queue-timeout", "how long a request may wait: a `time` such as 500ms")
 	flags.StringVar(&q.Action, "queue-timeout-action", "", "what happens then: reject (default) or delay (`word`)")
 	flags.BoolVar(&q.AllowOverride, "allow-timeout-override", false, "let requests ask for a shorter --queue-timeout")
 	flags.IntVar(&q.MaxSize, "max-queue-size", 0, "how many requests may wait (`N`; default any number)")
@@ -135,15 +166,13 @@ func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
 	if err := f.services.check(cmd, job); err != nil {
 		return err
 	}
+	job.Beside = func(r *generate.Result) ([]*atomicfile.File, error) { return f.services.begin(job, r) }
 	say, stop := a.progress()
 	say("reading " + filepath.Base(job.Model))
 	r, err := job.Run(cmd.Context())
 	stop()
 	if r != nil {
 		r.Chosen = append(r.Chosen, chosen...)
-	}
-	if err == nil && !f.diff {
-		err = f.services.write(job, r)
 	}
 	switch {
 	case err != nil && r != nil:
@@ -356,6 +385,7 @@ func (a *app) printConfig(r *generate.Result) error {
 }
 
 func changeText(c generate.Change) string {
+	c.From, c.To = differing(c.From, c.To)
 	switch {
 	case c.From == "":
 		return fmt.Sprintf("%s is now %s (%s)", c.Field, terminal.Shorten(c.To, 100), c.Why)
@@ -363,6 +393,28 @@ func changeText(c generate.Change) string {
 		return fmt.Sprintf("%s %s is gone (%s)", c.Field, terminal.Shorten(c.From, 100), c.Why)
 	}
 	return fmt.Sprintf("%s: %s, before %s (%s)", c.Field, terminal.Shorten(c.To, 100), terminal.Shorten(c.From, 100), c.Why)
+}
+
+// differing cuts off what two long values begin with alike, so that what differs is seen
+// when they are shortened.
+func differing(a, b string) (string, string) {
+	const shown, before = 100, 30
+	x, y := []rune(a), []rune(b)
+	same := 0
+	for same < min(len(x), len(y)) && x[same] == y[same] {
+		same++
+	}
+	if max(len(x), len(y)) <= shown || same <= before || same == max(len(x), len(y)) {
+		return a, b
+	}
+	cut := func(r []rune) string {
+		rest := r[same-before:]
+		if len(rest) > shown-1 {
+			rest = append(slices.Clone(rest[:shown-2]), '…')
+		}
+		return "…" + string(rest)
+	}
+	return cut(x), cut(y)
 }
 
 // memoryLines tell what the model takes on each NPU, with the parts of the sum.

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +16,7 @@ import (
 	"github.com/npuctl/npuctl/configgen/generate"
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/project"
 )
 
 // serviceFlags are the flags of `npuctl config` that write what a cluster is told.
@@ -56,6 +59,9 @@ func (f *serviceFlags) platforms() (out []platform) {
 	return out
 }
 
+// mostNPUs is more than any server has; pods do not span servers.
+const mostNPUs = 1024
+
 // check refuses, before anything is written, what no platform takes.
 func (f *serviceFlags) check(cmd *cobra.Command, job generate.Job) error {
 	wanted := f.platforms()
@@ -66,8 +72,8 @@ func (f *serviceFlags) check(cmd *cobra.Command, job generate.Job) error {
 	if err := checkNeeds(cmd.Flags(), needs...); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("npus") && f.npus < 1 {
-		return fault.New(fault.Usage, "--npus %d: give 1 or more", f.npus)
+	if cmd.Flags().Changed("npus") && (f.npus < 1 || f.npus > mostNPUs) {
+		return fault.New(fault.Usage, "--npus %d: give 1 to %d", f.npus, mostNPUs)
 	}
 	f.service.Protocol = deployment.Protocol(f.protocol)
 	if f.service.Resource == "" && job.Chip != nil {
@@ -75,9 +81,12 @@ func (f *serviceFlags) check(cmd *cobra.Command, job generate.Job) error {
 	}
 	for i, p := range wanted {
 		for _, other := range wanted[:i] {
-			if filepath.Clean(other.path) == filepath.Clean(p.path) {
+			if resolved(other.path) == resolved(p.path) {
 				return fault.New(fault.Usage, "%s is to hold two things: give each a file of its own", p.path)
 			}
+		}
+		if err := checkPlace(p.path, job); err != nil {
+			return err
 		}
 		trial := f.service
 		trial.Repository = &deployment.Repository{UsesNPU: job.Backend != generate.ONNXRuntime, NPUs: 1}
@@ -88,15 +97,16 @@ func (f *serviceFlags) check(cmd *cobra.Command, job generate.Job) error {
 	return nil
 }
 
-// write writes the files of the platforms for the repository as it is now.
-func (f *serviceFlags) write(job generate.Job, r *generate.Result) error {
+// begin writes the files of the platforms for the repository as it will be. They take
+// their places together with those of the repository.
+func (f *serviceFlags) begin(job generate.Job, r *generate.Result) (files []*atomicfile.File, err error) {
 	wanted := f.platforms()
 	if len(wanted) == 0 {
-		return nil
+		return nil, nil
 	}
-	repository, err := deployment.Read(job.Repository)
+	repository, err := deployment.ReadWith(job.Repository, r.Name, []byte(r.Text))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if f.npus > 0 {
 		repository.NPUs = f.npus
@@ -109,36 +119,76 @@ func (f *serviceFlags) write(job generate.Job, r *generate.Result) error {
 	for _, p := range wanted {
 		text, err := p.text(&s)
 		if err != nil {
-			return err
+			return files, err
 		}
-		how, err := writeService(p.path, text, job.Force)
+		file, err := beginService(p.path, text, job.Force)
 		if err != nil {
-			return err
+			return files, err
+		}
+		how := "kept"
+		if file != nil {
+			how, files = "written", append(files, file)
 		}
 		r.Services = append(r.Services, generate.File{Path: p.path, Bytes: int64(len(text)), How: how})
-		r.Written = r.Written || how == "written"
 	}
 	r.Notes = append(r.Notes, s.Notes()...)
-	return nil
+	return files, nil
 }
 
-// writeService writes a file, but for one that is there and says something else.
-func writeService(path string, text []byte, force bool) (how string, err error) {
+// beginService begins a file, but for one that is there: nil where it says the same, and
+// a failure where it says something else.
+func beginService(path string, text []byte, force bool) (*atomicfile.File, error) {
 	old, err := os.ReadFile(path)
 	switch {
 	case err == nil && bytes.Equal(old, text):
-		return "kept", nil
+		return nil, nil
 	case err == nil && !force:
-		return "", fault.New(fault.Usage, "%s is there and says something else", path).With("--force replaces it; the repository has been written")
+		return nil, fault.New(fault.Usage, "%s is there and says something else; nothing was written", path).With("--force replaces it")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return "", fault.New(fault.Input, "%w", err)
+		return nil, fault.New(fault.Input, "%w", err)
 	}
-	err = atomicfile.Write(path, func(f *os.File) error {
-		_, err := f.Write(text)
-		return err
-	})
+	file, err := atomicfile.Create(path)
 	if err != nil {
-		return "", fault.New(fault.Missing, "write %s: %w", path, err)
+		return nil, fault.New(fault.Missing, "write %s: %w", path, err)
 	}
-	return "written", nil
+	if _, err := file.Write(text); err != nil {
+		file.Abort()
+		return nil, fault.New(fault.Missing, "write %s: %w", path, err)
+	}
+	return file, nil
+}
+
+// checkPlace refuses a file that would take the place of what is read, or of what belongs
+// to a model of the repository. A link is followed: what it points to is replaced.
+func checkPlace(path string, job generate.Job) error {
+	real := resolved(path)
+	for _, input := range slices.Concat(job.Inputs(), generate.SideFiles(job.Model), []string{project.FileName}) {
+		if isSameFile(real, input) || real == resolved(input) {
+			return fault.New(fault.Usage, "%s is what this is made of, and would be replaced", path).With("give the file another name")
+		}
+	}
+	inside, err := filepath.Rel(resolved(job.Repository), real)
+	if err != nil || !filepath.IsLocal(inside) {
+		return nil
+	}
+	if model, _, isDeep := strings.Cut(filepath.ToSlash(inside), "/"); isDeep {
+		return fault.New(fault.Usage, "%s lies in %s, which is a model's folder", path, filepath.Join(job.Repository, model)).With("give it a place beside the repository")
+	}
+	return nil
+}
+
+// resolved is the whole path without links, as far as it is there.
+func resolved(path string) string {
+	whole, err := filepath.Abs(atomicfile.Resolve(path))
+	if err != nil {
+		return path
+	}
+	for at, rest := whole, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return whole
+		}
+	}
 }

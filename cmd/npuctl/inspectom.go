@@ -20,6 +20,9 @@ func isOffline(path string) bool {
 	if compiledmodel.Is(path) {
 		return true
 	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false // and not opened: a pipe would wait for a writer
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return false

@@ -11,11 +11,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	var out io.Writer = os.Stdout
 	if stdoutWasClosed() {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,6 +190,12 @@ func TestRefusals(t *testing.T) {
 		{"a claim that leads out", deployment.Service{Storage: "pvc://a/../b", Resource: "huawei.com/npu"}, (*deployment.Service).Kubernetes, "pvc://NAME/PATH"},
 		{"a relative path", deployment.Service{Storage: "models", Resource: "huawei.com/npu"}, (*deployment.Service).Kubernetes, "a whole path"},
 		{"too many", deployment.Service{Storage: "oss://a/b", Replicas: 1e6}, (*deployment.Service).EAS, "--replicas"},
+		{"a claim that is none", deployment.Service{Storage: "pvc://M_/a", Resource: "huawei.com/npu"}, (*deployment.Service).Kubernetes, "no name of a claim"},
+		{"a claim of dots", deployment.Service{Storage: "pvc://../x", Resource: "huawei.com/npu"}, (*deployment.Service).Kubernetes, "pvc://NAME/PATH"},
+		{"a claim of dots in KServe", deployment.Service{Storage: "pvc://.a/x", Resource: "huawei.com/npu"}, (*deployment.Service).KServe, "no name of a claim"},
+		{"a server with a port", deployment.Service{Storage: "nfs://h:22/a", Resource: "huawei.com/npu"}, (*deployment.Service).Kubernetes, "without a port"},
+		{"a path with a line's end", deployment.Service{Storage: "/a\nb", Resource: "huawei.com/npu"}, (*deployment.Service).Kubernetes, `"/a\nb"`},
+		{"a share with a bell", deployment.Service{Storage: "nfs://h/a\x07", Resource: "huawei.com/npu"}, (*deployment.Service).Kubernetes, "nfs://NAME/PATH"},
 	} {
 		service := test.service
 		service.Repository = repository(t, map[string]string{"net/config.pbtxt": onNPU})
@@ -200,6 +207,43 @@ func TestRefusals(t *testing.T) {
 		if _, err := test.write(&service); err == nil || !strings.Contains(err.Error(), test.want) || fault.FamilyOf(err) != fault.Usage {
 			t.Errorf("%s: %v", test.name, err)
 		}
+	}
+}
+
+// Images are held against the grammar of registries.
+func TestImages(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("0a", 32)
+	for image, isFit := range map[string]bool{
+		"image": true, "server:1": true, "registry.example/triton-npu:24.02": true, "localhost:5000/a/b_c/d--e:v1.0-rc_1": true, "Registry.Example:443/a": true,
+		"a" + digest: true, "r.example/a:1" + digest: true,
+		"@": false, "-": false, "a:": false, "a b": false, "a//b": false, "/a": false, "a/": false, "A": false, "a@sha256:12": false, "a:-x": false, "a\nb": false,
+		"registry.example:port/a": false, strings.Repeat("a", 2000): false,
+	} {
+		s := deployment.Service{Name: "net", Image: image, Storage: "oss://bucket/models", Repository: repository(t, map[string]string{"net/config.pbtxt": onCPU})}
+		if _, err := s.EAS(); (err == nil) != isFit || err != nil && fault.FamilyOf(err) != fault.Usage {
+			t.Errorf("%q: %v", image, err)
+		}
+	}
+}
+
+// A repository is told as it will be when a model is written.
+func TestReadWith(t *testing.T) {
+	r, err := deployment.ReadWith(filepath.Join(t.TempDir(), "none"), "net", []byte(onTwo))
+	if err != nil || !r.UsesNPU || r.NPUs != 2 || len(r.Models) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	folder := t.TempDir()
+	for name, text := range map[string]string{"net": onTwo, "a": onCPU} {
+		if err := os.MkdirAll(filepath.Join(folder, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name, "config.pbtxt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err = deployment.ReadWith(folder, "net", []byte(onCPU)) // no longer on NPUs
+	if err != nil || r.UsesNPU || r.NPUs != 1 || !slices.Equal(r.Models, []string{"a", "net"}) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

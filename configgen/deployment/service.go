@@ -1,13 +1,16 @@
 package deployment
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/internal/fault"
@@ -35,14 +38,21 @@ const (
 
 // Read looks at a repository. Folders without a readable config count as models that
 // nothing is known of.
-func Read(folder string) (*Repository, error) {
+func Read(folder string) (*Repository, error) { return ReadWith(folder, "", nil) }
+
+// ReadWith looks at a repository as it will be when a model has this config. With the
+// name "" it is as [Read]; else the folder need not be there yet.
+func ReadWith(folder, name string, config []byte) (*Repository, error) {
 	entries, err := os.ReadDir(folder)
-	if err != nil {
+	if err != nil && (name == "" || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, fault.New(fault.Input, "read the repository: %w", err)
 	}
 	r := &Repository{NPUs: 1, devices: map[string][]int{}}
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
+		if e.Name() == name {
+			continue
+		}
 		if info, err := os.Stat(path); err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
@@ -50,6 +60,11 @@ func Read(folder string) (*Repository, error) {
 			return nil, fault.New(fault.Input, "%s holds more than %d models", folder, mostModels)
 		}
 		r.add(e.Name(), path)
+	}
+	if name != "" {
+		r.Models = append(r.Models, name)
+		r.addConfig(name, filepath.Join(folder, name), config)
+		slices.Sort(r.Models)
 	}
 	if len(r.Models) == 0 {
 		return nil, fault.New(fault.Input, "%s holds no models", folder)
@@ -64,11 +79,13 @@ func (r *Repository) add(name, folder string) {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > largestConfig {
 		return
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return
+	if data, err := os.ReadFile(path); err == nil {
+		r.addConfig(name, folder, data)
 	}
-	doc, err := configgen.ParseLenient(path, data)
+}
+
+func (r *Repository) addConfig(name, folder string, data []byte) {
+	doc, err := configgen.ParseLenient(filepath.Join(folder, "config.pbtxt"), data)
 	if err != nil {
 		return // validate tells of it
 	}
@@ -174,8 +191,8 @@ func (s *Service) check() error {
 		return fault.New(fault.Usage, "--protocol %s: give http or grpc", s.Protocol)
 	case s.Image == "":
 		return fault.New(fault.Usage, "--image is missing: the container image that holds tritonserver and its backends")
-	case strings.ContainsAny(s.Image, " \t\r\n\"'"):
-		return fault.New(fault.Usage, "--image %s: an image has no blanks or quotes", s.Image)
+	case len(s.Image) > longestImage || !imageName.MatchString(s.Image):
+		return fault.New(fault.Usage, "--image %s: it is no name of an image", quoted(s.Image)).With("give one such as registry.example:5000/triton-npu:24.02, or NAME@sha256:…")
 	case s.Storage == "":
 		return fault.New(fault.Usage, "--storage is missing: where the repository lies for the cluster, as oss://bucket/models/ or pvc://claim/models")
 	case s.Replicas < 0 || s.Replicas > mostReplicas:
@@ -219,17 +236,62 @@ type location struct{ scheme, host, path string }
 func (s *Service) locate() (l location, err error) {
 	scheme, rest, isURI := strings.Cut(s.Storage, "://")
 	if !isURI {
-		if !strings.HasPrefix(s.Storage, "/") || slices.Contains(strings.Split(s.Storage, "/"), "..") {
-			return l, fault.New(fault.Usage, "--storage %s: give a whole path on the node, or a URI such as pvc://claim/models", s.Storage)
+		if !strings.HasPrefix(s.Storage, "/") || !isPath(s.Storage) || slices.Contains(strings.Split(s.Storage, "/"), "..") {
+			return l, fault.New(fault.Usage, "--storage %s: give a whole path on the node, or a URI such as pvc://claim/models", quoted(s.Storage))
 		}
 		return location{path: s.Storage}, nil
 	}
 	l.scheme = scheme
 	l.host, l.path, _ = strings.Cut(rest, "/")
-	if l.host == "" || strings.ContainsAny(rest, " \t\r\n\"'") || slices.Contains(strings.Split(l.path, "/"), "..") {
-		return l, fault.New(fault.Usage, "--storage %s: give %s://NAME/PATH", s.Storage, scheme)
+	if l.host == "" || !isPath(rest) || strings.ContainsAny(rest, " \"'") || slices.Contains(strings.Split(rest, "/"), "..") {
+		return l, fault.New(fault.Usage, "--storage %s: give %s://NAME/PATH", quoted(s.Storage), visible(scheme))
 	}
-	return l, nil
+	return l, s.checkHost(l)
+}
+
+// checkHost holds the first part of a URI against what Kubernetes takes there.
+func (s *Service) checkHost(l location) error {
+	switch {
+	case l.scheme == "pvc" && (len(l.host) > 253 || !claimName.MatchString(l.host)):
+		return fault.New(fault.Usage, "--storage %s: %q is no name of a claim: use a-z 0-9 - and dots, with a letter or digit at both ends", s.Storage, l.host)
+	case l.scheme == "nfs" && (len(l.host) > 253 || !serverName.MatchString(l.host)):
+		return fault.New(fault.Usage, "--storage %s: %q is no server: give a name or an address without a port", s.Storage, l.host)
+	}
+	return nil
+}
+
+// The grammars of Kubernetes and of container registries.
+var (
+	claimName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	serverName = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:.]+\])$`)
+	imageName  = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?/)?` + // the registry
+		`[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*` + // the path
+		`(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[A-Za-z0-9]+:[0-9A-Fa-f]{32,})?$`) // tag and digest
+)
+
+// longestImage bounds the name of an image.
+const longestImage = 1024
+
+// isPath says whether a text has nothing in it that no path has.
+func isPath(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == '\\' })
+}
+
+// quoted is a text that may hold anything, for a message.
+func quoted(text string) string {
+	if visible(text) == text && text != "" {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 // wrongStorage is the failure of a storage that a platform does not mount.

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,9 +18,8 @@ import (
 
 // check holds the config against the rules, alone and beside a model that has the
 // signature of ours and nothing else, and the model's operators against those of CANN.
-// An error in the config is a failure: it is not written. One that a config that is
-// changed had before is told and no more, for it is its author's. What the operators are
-// found to be is told, and no fault of the config.
+// An error that the config would have by our doing is a failure. One that it had before is
+// its author's: see refuseKnown.
 func (p *plan) check(r *Result, old *standing) ([]findings.Finding, error) {
 	options := rules.Options{Chip: p.Chip}
 	found, err := p.checkText(r.Config, r.Text, options)
@@ -42,7 +42,40 @@ func (p *plan) check(r *Result, old *standing) ([]findings.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(found, model.Findings...), nil
+	for _, f := range model.Findings {
+		isTold := slices.ContainsFunc(found, func(g findings.Finding) bool { return g.Rule == f.Rule && g.Message == f.Message })
+		if !isTold { // of the stand-in
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+// refuseKnown refuses to write what is known not to load, but for what a table says of the
+// model's operators, which is told only. Force writes it all the same.
+func (p *plan) refuseKnown(r *Result, old *standing) error {
+	if p.Force {
+		return nil
+	}
+	for _, f := range r.Findings {
+		if f.File == p.Model || f.Severity != findings.Error && !f.Refuses {
+			continue
+		}
+		where, fix := f.File, f.Fix
+		if f.Line > 0 {
+			where = fmt.Sprintf("%s:%d:%d of the config that would be written", f.File, f.Line, f.Column)
+		}
+		if fix != "" {
+			fix += "; "
+		}
+		if old != nil {
+			fix += "--force makes the config anew, and writes it whatever is found"
+		} else {
+			fix += "--force writes it all the same"
+		}
+		return fault.New(fault.Goal, "%s: %s (%s); nothing was written", where, f.Message, f.Rule).With("%s", fix)
+	}
+	return nil
 }
 
 // checkText holds a config against the rules: alone first, as what is wrong there would

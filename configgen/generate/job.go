@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/findings"
 	"github.com/npuctl/npuctl/onnxpass"
@@ -95,12 +97,20 @@ type Job struct {
 	Force bool
 	// Preview writes nothing.
 	Preview bool
+	// Beside gives further files, which take their places together with those of the
+	// repository or not at all; nil gives none. It gets what is about to be written.
+	Beside func(*Result) ([]*atomicfile.File, error)
 
 	asked asked
 }
 
 // asked says what was asked for, where a default hides it later.
-type asked struct{ instances, devices, streams, precision, batching, versions bool }
+type asked struct {
+	instances, devices, streams, precision, batching, versions bool
+
+	delay time.Duration
+	queue Queue
+}
 
 // Result is what was written, or would be.
 type Result struct {
@@ -162,14 +172,18 @@ type Choice struct {
 func (j Job) Run(ctx context.Context) (*Result, error) {
 	j.asked = asked{
 		instances: j.Instances > 0, devices: len(j.Devices) > 0, streams: j.Streams > 0, precision: j.Precision != "",
-		batching: j.asksBatching(), versions: j.VersionPolicy != "",
+		batching: j.asksBatching(), versions: j.VersionPolicy != "", delay: j.MaxQueueDelay, queue: j.Queue,
 	}
+	if j.Name == "" {
+		j.Name = nameOf(j.Model)
+	}
+	alone := j // without what the standing config decides
 	old, err := j.standing()
 	if err != nil {
 		return nil, err
 	}
 	if err := j.complete(); err != nil {
-		return nil, old.blame(err)
+		return nil, old.blame(err, alone.complete())
 	}
 	s, err := readSignature(ctx, j.Model, j.Sizes)
 	if err != nil {
@@ -177,19 +191,31 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	}
 	p, err := j.plan(s)
 	if err != nil {
-		return nil, old.blame(err)
+		return nil, old.blame(err, alone.planFailure(s))
 	}
 	r, err := p.write(old)
 	if err != nil {
 		return nil, err
 	}
 	if r.Findings, err = p.check(r, old); err != nil {
-		return nil, old.blame(err)
+		return nil, old.blame(err, nil)
 	}
 	if err := p.addMemory(ctx, r); err != nil {
 		return nil, err
 	}
+	if err := p.refuseKnown(r, old); err != nil {
+		return r, err
+	}
 	return r, p.place(ctx, r)
+}
+
+// planFailure is why nothing can be planned, nil where it can.
+func (j Job) planFailure(s *signature) error {
+	if err := j.complete(); err != nil {
+		return err
+	}
+	_, err := j.plan(s)
+	return err
 }
 
 // write gives the plan as text: that of a new config, or of the one that stands there
@@ -262,8 +288,14 @@ func (j *Job) checkIdentity() error {
 	return err
 }
 
+// longestName is what file systems take.
+const longestName = 255
+
 // checkName refuses names that no URL carries, and those that lead out of the folder.
 func checkName(name string) error {
+	if len(name) > longestName {
+		return fault.New(fault.Usage, "--name %s…: a folder's name has at most %d bytes", name[:min(len(name), 32)], longestName)
+	}
 	if !unfit.MatchString(name) && !strings.HasPrefix(name, ".") {
 		return nil
 	}
@@ -310,15 +342,24 @@ func (j *Job) checkBatching() error {
 			return fault.New(fault.Usage, "--preferred: %d is given twice", n)
 		}
 	}
-	switch {
-	case j.MaxQueueDelay < 0 || j.MaxQueueDelay > longestDelay:
-		return fault.New(fault.Usage, "--max-queue-delay %s: give a time up to %s, such as 500us or 2ms", j.MaxQueueDelay, longestDelay)
-	case j.MaxQueueDelay%time.Microsecond != 0:
-		return fault.New(fault.Usage, "--max-queue-delay %s: the server counts whole microseconds", j.MaxQueueDelay)
+	switch delay := j.asked.delay; {
+	case delay < 0 || delay > longestDelay:
+		return fault.New(fault.Usage, "--max-queue-delay%s: give a time up to %s, such as 500us or 2ms", timeText(delay), longestDelay)
+	case delay%time.Microsecond != 0:
+		return fault.New(fault.Usage, "--max-queue-delay %s: the server counts whole microseconds", delay)
 	case j.NoBatching && j.asksBatching():
 		return fault.New(fault.Usage, "--no-batching with sizes, a delay or a queue of batches: give one of them")
 	}
 	return nil
+}
+
+// timeText is a time behind a flag; "" for the largest, which stands for whatever was
+// too large to be held.
+func timeText(d time.Duration) string {
+	if d == math.MaxInt64 {
+		return ""
+	}
+	return " " + d.String()
 }
 
 // Bounds of what can be meant: the server makes instances one after another, each

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/terminal"
 	"github.com/npuctl/npuctl/onnxpass"
+	"github.com/npuctl/npuctl/soc"
 )
 
 // Memory is what a model takes on each NPU, in bytes. It is an estimate: see package
@@ -84,6 +86,7 @@ func (p *plan) addMemory(ctx context.Context, r *Result) error {
 	}
 	r.Memory = m
 	r.Findings = append(r.Findings, m.findings(r.Config)...)
+	r.Findings = append(r.Findings, m.beyondAll(r.Config)...)
 	return nil
 }
 
@@ -189,13 +192,16 @@ func (m *Memory) addBuffers(p *plan) {
 	for _, out := range p.outputs {
 		shape := make([]int64, len(out.dims))
 		for i, d := range out.dims {
-			size, isNamed := sizes[d.name]
+			size, isKnown := evaluate(d.name, sizes)
+			if !isKnown {
+				size, isKnown = evaluate(d.computed, sizes)
+			}
 			switch {
 			case d.size != open:
 				shape[i] = d.size
 			case p.batch && i == 0 && p.maxBatch > 0:
 				shape[i] = int64(p.maxBatch)
-			case isNamed && d.name != "":
+			case isKnown:
 				shape[i] = size
 			default:
 				shape[i] = 1
@@ -243,6 +249,20 @@ func sum(list ...int64) (total int64) {
 		total += n
 	}
 	return total
+}
+
+// beyondAll tells, where no chip is named, when the model fits on none that is known.
+func (m *Memory) beyondAll(path string) []findings.Finding {
+	largest := slices.MaxFunc(soc.Chips(), func(a, b soc.Chip) int { return cmp.Compare(a.MemoryBytes, b.MemoryBytes) })
+	if m.Chip != "" || m.TotalBytes <= largest.MemoryBytes {
+		return nil
+	}
+	return []findings.Finding{{
+		Rule: memoryRule, Severity: findings.Warning, File: path,
+		Message: fmt.Sprintf("the model takes about %s on each NPU, and no chip that is known has more than %s", terminal.Bytes(m.TotalBytes), terminal.Bytes(largest.MemoryBytes)),
+		Effect:  "the model does not load, or its first large request fails",
+		Fix:     "use a smaller largest batch (--max-batch-size) or gear, or fewer streams (--streams)",
+	}}
 }
 
 // findings tell when the model does not fit on the chip.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,8 +74,14 @@ func TestMemoryOfAChip(t *testing.T) {
 		chip := &soc.Chip{Name: "Ascend310P3", Family: soc.Family310P, MemoryBytes: test.bytes}
 		job := generate.Job{Model: model(t, layers), Repository: t.TempDir(), MaxBatch: sized(4), Chip: chip}
 		r, err := job.Run(context.Background())
-		if err != nil {
-			t.Fatal(err)
+		isTooMuch := test.bytes == 700
+		if isTooMuch != (fault.FamilyOf(err) == fault.Goal) || !isTooMuch && err != nil || r.Written == isTooMuch {
+			t.Fatalf("%d bytes: written %v, %v", test.bytes, r.Written, err)
+		}
+		if job.Force = true; isTooMuch {
+			if r, err = job.Run(context.Background()); err != nil || !r.Written {
+				t.Fatalf("with force: %v", err)
+			}
 		}
 		var got []findings.Severity
 		for _, f := range r.Findings {
@@ -93,6 +100,33 @@ func TestMemoryOfAChip(t *testing.T) {
 	job = generate.Job{Model: model(t, layers), Repository: t.TempDir(), Compiled: "missing.om"}
 	if _, err := job.Run(context.Background()); fault.FamilyOf(err) != fault.Input || !strings.Contains(err.Error(), "--om") {
 		t.Errorf("%v", err)
+	}
+}
+
+// An open output dim that the operators give a formula for has a size where its names
+// have sizes.
+func TestMemoryOfFormulas(t *testing.T) {
+	job := generate.Job{Model: model(t, longer), Repository: t.TempDir(), Gears: "1,8;2,8"}
+	r, err := job.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Memory.Open) > 0 || r.Memory.OutputBytes != 2*16*4*4 {
+		t.Errorf("%+v", r.Memory)
+	}
+}
+
+// Without a chip, what fits on none is told all the same.
+func TestMemoryBeyondEveryChip(t *testing.T) {
+	job := generate.Job{Model: model(t, layers), Repository: t.TempDir(), MaxBatch: sized(2147483647)}
+	r, err := job.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.Findings, func(f findings.Finding) bool {
+		return f.Rule == "chip-memory" && f.Severity == findings.Warning && strings.Contains(f.Message, "no chip that is known")
+	}) {
+		t.Errorf("%+v", r.Findings)
 	}
 }
 

@@ -207,7 +207,38 @@ func (m *merger) side(name string, have []standingTensor, want []port, needsAll 
 		}
 	}
 	if isChanged {
-		m.patch.Set(name, values, m.own(name))
+		m.patch.Set(name, keepRemoved(field, values), m.own(name))
+	}
+	return nil
+}
+
+// keepRemoved gives the comments of values that go to the one before, or else to the
+// first: they are people's, and may speak of more than what goes.
+func keepRemoved(old, values []*configgen.Value) []*configgen.Value {
+	values = slices.Clone(values)
+	last := 0
+	for _, o := range old {
+		if at := slices.IndexFunc(values, func(v *configgen.Value) bool { return tensorName(v) == tensorName(o) }); at >= 0 {
+			last = at
+			continue
+		}
+		comments := configgen.WithoutOwn(o.Leading)
+		if o.Trailing != "" {
+			comments = append(comments, o.Trailing)
+		}
+		if len(comments) == 0 || len(values) == 0 {
+			continue
+		}
+		v := *values[last]
+		v.Leading = append(slices.Clone(v.Leading), comments...)
+		values[last] = &v
+	}
+	return values
+}
+
+func tensorName(v *configgen.Value) any {
+	if f := v.Message.Field("name"); f != nil {
+		return f.Values[0].Scalar
 	}
 	return nil
 }
@@ -315,6 +346,7 @@ func (m *merger) batches() error {
 	for _, name := range m.batchingFields() {
 		v.Message.Set(name, wanted.Message.Values(name)...)
 	}
+	m.queuePolicy(v.Message, wanted.Message)
 	if m.Preferred == nil {
 		m.trimSizes(v.Message, c.DynamicBatching.PreferredBatchSize)
 	}
@@ -324,6 +356,26 @@ func (m *merger) batches() error {
 		m.changed("dynamic_batching", from, to, "as asked")
 	}
 	return nil
+}
+
+// queuePolicy changes what was asked of the queue's policy, and leaves the rest of it.
+func (m *merger) queuePolicy(block, wanted *configgen.Message) {
+	const name = "default_queue_policy"
+	asked := m.asked.queue.policyFields()
+	have, want := block.Values(name), wanted.Values(name)
+	switch {
+	case len(asked) == 0 || len(want) == 0:
+		return
+	case len(have) == 0:
+		block.Set(name, want...)
+		return
+	}
+	v := *have[len(have)-1]
+	v.Message = v.Message.Copy()
+	for _, field := range asked {
+		v.Message.Set(field, want[0].Message.Values(field)...)
+	}
+	block.Set(name, &v)
 }
 
 // demandedBatches changes of a block that nobody spoke of what can be no more.
@@ -378,16 +430,15 @@ func (m *merger) isOwn(name string) bool {
 
 // batchingFields are the fields of dynamic_batching that flags ask for.
 func (m *merger) batchingFields() (names []string) {
-	q := m.Queue
+	q := m.asked.queue
 	for _, f := range []struct {
 		isAsked bool
 		name    string
 	}{
 		{m.Preferred != nil, "preferred_batch_size"},
-		{m.MaxQueueDelay > 0, "max_queue_delay_microseconds"},
+		{m.asked.delay > 0, "max_queue_delay_microseconds"},
 		{q.PreserveOrdering, "preserve_ordering"},
-		{q.Priorities > 0, "priority_levels"}, {q.Priorities > 0, "default_priority_level"},
-		{q.Timeout > 0 || q.MaxSize > 0, "default_queue_policy"},
+		{q.Priorities > 0, "priority_levels"}, {q.Priorities > 0 || q.DefaultPriority > 0, "default_priority_level"},
 	} {
 		if f.isAsked {
 			names = append(names, f.name)

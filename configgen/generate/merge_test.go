@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/configgen/generate"
+	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/onnx"
 )
 
@@ -221,18 +223,129 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// What was wrong before is told, and does not keep the rest from being changed: here a
-// field that the format does not know, which survives.
-func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
-	r, err := mergeInto(t, batched, theirs, generate.Job{Instances: 2})
-	if err != nil {
-		t.Fatal(err)
+// What is known not to load is not written, whoever wrote it, and nothing of it is lost.
+func TestMergeRefusesWhatDoesNotLoad(t *testing.T) {
+	known := strings.Replace(theirs, "speed_of_light { metres_per_second: 299792458 }\n", "", 1)
+	for name, test := range map[string]struct{ config, want string }{
+		"a field that nobody knows": {theirs, "speed_of_light"},
+		"a label file":              {strings.Replace(known, "labels.txt", "none.txt", 1), "(label-missing)"},
+		"a priority":                {strings.Replace(known, "{ preferred_batch_size: [ 8 ]", "{ priority_levels: 2 preferred_batch_size: [ 8 ]", 1), "(priority-default)"},
+	} {
+		r, err := mergeInto(t, batched, test.config, generate.Job{Instances: 2})
+		if fault.FamilyOf(err) != fault.Goal || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "nothing was written") || r == nil || r.Written {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if after, _ := os.ReadFile(r.Config); string(after) != test.config {
+			t.Errorf("%s: the config was changed", name)
+		}
 	}
-	if !strings.HasSuffix(r.Text, "\nspeed_of_light { metres_per_second: 299792458 }\n") || !strings.Contains(r.Text, "count: 2") {
-		t.Errorf("%s", r.Text)
+}
+
+// Settings of the queue that no flag speaks of stay as they are, with their comments, and
+// what explains the block speaks of them all.
+func TestMergeOfTheQueue(t *testing.T) {
+	queued := strings.Replace(theirs, "speed_of_light { metres_per_second: 299792458 }\n", "", 1)
+	queued = strings.Replace(queued, "max_queue_delay_microseconds: 700 }", `max_queue_delay_microseconds: 700
+  priority_levels: 3 default_priority_level: 3
+  default_queue_policy {
+    timeout_action: DELAY
+    # agreed with the callers
+    default_timeout_microseconds: 5000
+    allow_timeout_override: true
+    max_queue_size: 3
+  }
+}`, 1)
+	type settings struct {
+		policy            configgen.QueuePolicy
+		levels, level, us uint64
 	}
-	if len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Message, "speed_of_light") {
-		t.Errorf("findings %+v", r.Findings)
+	stands := settings{configgen.QueuePolicy{TimeoutAction: 1, DefaultTimeout: 5000, AllowTimeoutOverride: true, MaxQueueSize: 3}, 3, 3, 700}
+	for name, test := range map[string]struct {
+		job    generate.Job
+		change func(*settings)
+		says   []string
+	}{
+		"size":     {generate.Job{Queue: generate.Queue{MaxSize: 7}}, func(s *settings) { s.policy.MaxQueueSize = 7 }, []string{"waits up to 700µs", "More than 7", "waited 5ms", "served after all others"}},
+		"timeout":  {generate.Job{Queue: generate.Queue{Timeout: 9 * time.Millisecond}}, func(s *settings) { s.policy.DefaultTimeout = 9000 }, []string{"waited 9ms", "More than 3"}},
+		"action":   {generate.Job{Queue: generate.Queue{Action: "reject"}}, func(s *settings) { s.policy.TimeoutAction = 0 }, []string{"waited 5ms is refused"}},
+		"delay":    {generate.Job{MaxQueueDelay: time.Millisecond}, func(s *settings) { s.us = 1000 }, []string{"waits up to 1ms", "More than 3"}},
+		"sizes":    {generate.Job{Preferred: []int32{4}}, func(*settings) {}, []string{"waits up to 700µs", "requests without one have 3"}},
+		"priority": {generate.Job{Queue: generate.Queue{DefaultPriority: 2}}, func(s *settings) { s.level = 2 }, []string{"requests without one have 2"}},
+		"levels":   {generate.Job{Queue: generate.Queue{Priorities: 2}}, func(s *settings) { s.levels, s.level = 2, 2 }, []string{"requests without one have 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := mergeInto(t, batched, queued, test.job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc, err := configgen.Parse("", []byte(r.Text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := stands
+			test.change(&want)
+			d := doc.Config().DynamicBatching
+			got := settings{*d.DefaultQueuePolicy, d.PriorityLevels, d.DefaultPriority, d.MaxQueueDelay}
+			got.policy.Node = configgen.Node{}
+			if d := cmp.Diff(want, got, cmp.AllowUnexported(settings{}), cmpopts.IgnoreTypes(configgen.Node{})); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+			if !strings.Contains(r.Text, "    # agreed with the callers\n") {
+				t.Errorf("a comment is gone:\n%s", r.Text)
+			}
+			words := strings.Join(strings.Fields(strings.ReplaceAll(r.Text, "#:", "")), " ")
+			for _, say := range test.says {
+				if !strings.Contains(words, say) {
+					t.Errorf("nothing says %q:\n%s", say, r.Text)
+				}
+			}
+		})
+	}
+	// A failure that the standing config has no part in does not speak of it.
+	_, err := mergeInto(t, batched, "name: \"net\"\nbackend: \"npu_ge\"\nmax_batch_size: 8\n", generate.Job{Queue: generate.Queue{Action: "reject"}})
+	if err == nil || !strings.Contains(err.Error(), "nothing times out") || strings.Contains(err.Error(), "taken over") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Ends of lines stay those of the file, and comments within what changes stay.
+func TestMergeKeepsLinesAndComments(t *testing.T) {
+	config := `name: "net"
+backend: "npu_ge"
+max_batch_size: 8
+input [
+  { name: "image" data_type: TYPE_FP32 dims: [ # channels first
+      3, 8, 9 ] },
+  { name: "words" data_type: TYPE_INT64 dims: [ 4 ] },
+  # a mask was planned
+  { name: "mask" data_type: TYPE_INT64 dims: [ 4 ] } # for Anna
+]
+output [
+  { name: "y" data_type: TYPE_FP32 dims: [ 3, 8, 8 ] },
+  { name: "z" data_type: TYPE_INT64 dims: [ 4 ] }
+]
+parameters { key: "device_ids" value {
+  # the quiet ones
+  string_value: "4" # ask first
+} }
+`
+	for _, ends := range []string{"\n", "\r\n"} {
+		r, err := mergeInto(t, batched, strings.ReplaceAll(config, "\n", ends), generate.Job{Devices: []int{0, 1}, Instances: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ends == "\r\n" && strings.Count(r.Text, "\n") != strings.Count(r.Text, "\r\n") {
+			t.Errorf("lines end in two ways:\n%q", r.Text)
+		}
+		for _, comment := range []string{"channels first", "a mask was planned", "for Anna", "the quiet ones", "ask first"} {
+			if strings.Count(r.Text, "# "+comment) != 1 {
+				t.Errorf("the comment %q is not there once:\n%s", comment, r.Text)
+			}
+		}
+		if !strings.Contains(r.Text, `string_value: "0,1"`) || strings.Contains(r.Text, `"mask"`) {
+			t.Errorf("%s", r.Text)
+		}
 	}
 }
 

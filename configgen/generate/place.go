@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/modelfile"
+	"github.com/npuctl/npuctl/internal/modelstats"
 	"github.com/npuctl/npuctl/onnx"
 )
 
@@ -67,7 +70,9 @@ type placer struct {
 	stage   string // for what is written elsewhere first; "" when nothing is
 	sources []source
 	files   []*atomicfile.File
-	undo    []func() // what was done that atomicfile does not know
+	beside  []*atomicfile.File // of the caller
+	undo    []func()           // what was done that atomicfile does not know
+	done    []func()           // what is left to do when all went well
 }
 
 // place writes the files, or says what would be written.
@@ -95,17 +100,14 @@ func (p *plan) place(ctx context.Context, r *Result) error {
 	if err := w.refuse(); err != nil {
 		return err
 	}
-	isSame := r.Diff == "" && !slices.ContainsFunc(w.sources, func(s source) bool { return s.how != kept })
-	if isSame {
-		return nil
-	}
 	if err := w.write(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return err
 	}
-	r.Written = true
+	isSame := r.Diff == "" && len(w.beside) == 0 && !slices.ContainsFunc(w.sources, func(s source) bool { return s.how != kept })
+	r.Written = !isSame
 	return nil
 }
 
@@ -137,6 +139,10 @@ func (w *placer) findSources() error {
 		local := filepath.FromSlash(side)
 		if !filepath.IsLocal(local) || filepath.Clean(local) == modelFile {
 			return fault.New(fault.Input, "%s: its data is in %q, which cannot stand beside %s", w.Model, side, modelFile).With("npuctl optimize writes the model with other side files")
+		}
+		if w.isGE() && strings.HasSuffix(local, onnxSuffix) {
+			return fault.New(fault.Input, "%s: its data is in %q, which %s might take for the model: it takes the first %s that it finds", w.Model, side, GE, onnxSuffix).
+				With("npuctl optimize writes the model with other side files")
 		}
 		w.sources = append(w.sources, source{from: filepath.Join(filepath.Dir(model), local), to: filepath.Join(w.folder, local), how: how})
 	}
@@ -183,6 +189,86 @@ func (w *placer) openStage() (err error) {
 	return nil
 }
 
+// onnxSuffix ends the names by which npu_ge knows models.
+const onnxSuffix = ".onnx"
+
+// checkFolders refuses folders that are links below the repository's own, since what is
+// written through one belongs to somebody else, and files where folders have to be.
+func (j *Job) checkFolders() error {
+	model := filepath.Join(j.Repository, j.Name)
+	for i, folder := range []string{j.Repository, model, filepath.Join(model, strconv.FormatInt(max(1, j.Version), 10)), filepath.Join(model, warmupFolder)} {
+		look := os.Lstat
+		if i == 0 {
+			look = os.Stat // the repository itself may be reached by a link
+		}
+		switch info, err := look(folder); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fault.New(fault.Input, "%w", err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return fault.New(fault.Usage, "%s is a link, and nothing in a repository is written through one", folder).With("put a folder there, or give another --output or --name")
+		case !info.IsDir():
+			return fault.New(fault.Usage, "%s is a file, and has to be a folder", folder).With("take it away, or give another --output, --name or --version")
+		}
+	}
+	return nil
+}
+
+// Inputs are the files that a job reads and must not replace. Those that hold the
+// model's data are not among them: they are known only when it has been read.
+func (j *Job) Inputs() []string {
+	list := []string{j.Model}
+	if j.Compiled != "" {
+		list = append(list, j.Compiled)
+	}
+	if j.Warmup != nil {
+		list = append(list, slices.Sorted(maps.Values(j.Warmup.Data))...)
+	}
+	return list
+}
+
+// SideFiles are the files beside a model that hold tensors of it; none where it cannot be
+// read.
+func SideFiles(path string) (files []string) {
+	m, err := modelfile.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer m.Close()
+	_, sides := modelstats.Outside(m)
+	for _, side := range sides {
+		files = append(files, filepath.Join(filepath.Dir(path), filepath.FromSlash(side)))
+	}
+	return files
+}
+
+// isPlaceOf says whether writing to path, where a link gives way to a file, would
+// replace the file itself that another path leads to.
+func isPlaceOf(path, file string) bool {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return false
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(filepath.Join(folder, filepath.Base(path)))
+	if err != nil {
+		return false
+	}
+	target, err := os.Stat(real)
+	if err != nil || !os.SameFile(there, target) {
+		return false
+	}
+	parent, err := os.Stat(filepath.Dir(real))
+	if err != nil {
+		return false
+	}
+	own, err := os.Stat(folder)
+	return err == nil && os.SameFile(own, parent) // else it is another name of the file, a hard link
+}
+
 // look says whether the file is there, and whether it is another one.
 func (s *source) look() error {
 	from, err := os.Stat(s.from)
@@ -193,6 +279,8 @@ func (s *source) look() error {
 	to, err := os.Stat(s.to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		_, err := os.Lstat(s.to)
+		s.differs = err == nil // a link that leads nowhere
 		return nil
 	case err != nil:
 		return err
@@ -244,6 +332,15 @@ func sameContent(a, b string) (bool, error) {
 
 // refuse is the failure of a place that is taken.
 func (w *placer) refuse() error {
+	inputs := w.Inputs()
+	for _, side := range w.sides {
+		inputs = append(inputs, filepath.Join(filepath.Dir(w.Model), filepath.FromSlash(side)))
+	}
+	for _, s := range w.sources {
+		if i := slices.IndexFunc(inputs, func(in string) bool { return s.how != kept && isPlaceOf(s.to, in) }); i >= 0 {
+			return fault.New(fault.Usage, "%s would be replaced, and it is what this is made of; nothing was written", inputs[i]).With("give another --name, --version or --output")
+		}
+	}
 	others := w.otherModels()
 	if w.Force {
 		if len(others) > 0 {
@@ -277,7 +374,7 @@ func (w *placer) otherModels() (out []string) {
 			return fs.SkipAll // what cannot be read holds nothing that could be told
 		}
 		isOurs := slices.ContainsFunc(w.sources, func(s source) bool { return s.to == path })
-		if !entry.IsDir() && strings.HasSuffix(path, ".onnx") && !isOurs {
+		if !entry.IsDir() && strings.HasSuffix(path, onnxSuffix) && !isOurs {
 			out = append(out, path)
 		}
 		return nil
@@ -288,9 +385,7 @@ func (w *placer) otherModels() (out []string) {
 // write brings everything into its place, the config last.
 func (w *placer) write(ctx context.Context) (err error) {
 	defer func() {
-		for _, f := range w.files {
-			f.Abort()
-		}
+		w.abort()
 		if err != nil {
 			for _, back := range slices.Backward(w.undo) {
 				back()
@@ -299,6 +394,11 @@ func (w *placer) write(ctx context.Context) (err error) {
 	}()
 	if err := w.makeFolders(); err != nil {
 		return fault.New(fault.Missing, "%w", err)
+	}
+	if w.Beside != nil {
+		if w.beside, err = w.Beside(w.result); err != nil {
+			return err
+		}
 	}
 	for _, s := range w.sources {
 		if err := w.bring(ctx, s); err != nil {
@@ -314,10 +414,19 @@ func (w *placer) write(ctx context.Context) (err error) {
 			return fault.New(fault.Missing, "write %s: %w", w.result.Config, err)
 		}
 	}
-	if err := atomicfile.Commit(w.files...); err != nil {
+	if err := atomicfile.Commit(slices.Concat(w.files, w.beside)...); err != nil {
 		return fault.New(fault.Missing, "write %s: %w", w.folder, err)
 	}
+	for _, finish := range w.done {
+		finish()
+	}
 	return nil
+}
+
+func (w *placer) abort() {
+	for _, f := range slices.Concat(w.files, w.beside) {
+		f.Abort()
+	}
 }
 
 // makeFolders makes the folders of all files; those that were not there go again when
@@ -341,8 +450,13 @@ func (w *placer) makeFolders() error {
 	return nil
 }
 
+// create begins a file of the repository. A link there gives way to it: what it points
+// to belongs to somebody else.
 func (w *placer) create(path string) (*atomicfile.File, error) {
-	f, err := atomicfile.Create(path)
+	if to, err := os.Readlink(path); err == nil {
+		w.result.Notes = append(w.result.Notes, fmt.Sprintf("%s was a link to %s, which stays as it is; now it is a file of its own", path, to))
+	}
+	f, err := atomicfile.Replace(path)
 	if err != nil {
 		return nil, fault.New(fault.Missing, "write %s: %w", path, err)
 	}
@@ -351,7 +465,7 @@ func (w *placer) create(path string) (*atomicfile.File, error) {
 }
 
 // bring begins one file. Copies take their places all at once later; a link takes its
-// own, and goes again when something fails, unless it replaced a file.
+// own, and goes again when something fails.
 func (w *placer) bring(ctx context.Context, s source) error {
 	switch s.how {
 	case kept:
@@ -391,13 +505,20 @@ func (w *placer) link(s source) error {
 	if err := os.Link(from, beside); err != nil {
 		return fault.New(fault.Missing, "--link: %w", err).With("leave --link out: the file is copied then")
 	}
+	if s.differs {
+		old := beside + ".old"
+		if err := os.Rename(s.to, old); err != nil {
+			os.Remove(beside)
+			return fault.New(fault.Missing, "%w", err)
+		}
+		w.undo = append(w.undo, func() { _ = os.Rename(old, s.to) })
+		w.done = append(w.done, func() { os.Remove(old) })
+	}
 	if err := os.Rename(beside, s.to); err != nil {
 		os.Remove(beside)
 		return fault.New(fault.Missing, "%w", err)
 	}
-	if !s.differs {
-		w.undo = append(w.undo, func() { os.Remove(s.to) })
-	}
+	w.undo = append(w.undo, func() { os.Remove(s.to) })
 	return nil
 }
 

@@ -261,6 +261,9 @@ func (p *plan) nameOutputs() error {
 			p.choose("output."+a.port.name, fmt.Sprintf("Dim %d is computed for each request, by its name in the model: %s.", a.axis, d.name))
 		case rules.IsDimExpression(d.computed, known):
 			p.rename(a, d)
+		case slices.ContainsFunc(p.inputs, func(in port) bool { return slices.ContainsFunc(in.dims, func(i dim) bool { return i.name == d.name }) }) && d.name != "":
+			return fault.New(fault.Input, "%s: dim %d of output %s is %s, the first dim of all inputs, which %s takes for the batch: it computes other output dims without it", p.path, a.axis, a.port.name, d.name, GE).
+				With("fix it with --batch; put the batch first in the output; or use --backend %s", ONNXRuntime)
 		default:
 			return fault.New(fault.Input, "%s: nothing says how large dim %d of output %s is, which %s must know before it runs (its name is %q)", p.path, a.axis, a.port.name, GE, d.name).
 				With("fix open input dims with --batch, --dim and --input-shape; name it in the export by an expression over input dims; or use --backend %s", ONNXRuntime)

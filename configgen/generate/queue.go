@@ -2,6 +2,7 @@ package generate
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/npuctl/npuctl/configgen"
@@ -41,32 +42,84 @@ func (j *Job) asksBatching() bool {
 }
 
 func (j *Job) checkQueue() error {
-	q := &j.Queue
+	asked, q := &j.asked.queue, &j.Queue // with what the standing config has
 	_, isAction := timeoutActions[q.Action]
 	switch {
-	case q.Priorities < 0 || q.Priorities > mostPriorities:
-		return fault.New(fault.Usage, "--priority-levels %d: give 1 to %d", q.Priorities, mostPriorities)
-	case q.DefaultPriority < 0 || q.DefaultPriority > q.Priorities:
-		return fault.New(fault.Usage, "--default-priority %d: there are %d levels (--priority-levels)", q.DefaultPriority, q.Priorities)
-	case q.MaxSize < 0 || q.MaxSize > mostWaiting:
-		return fault.New(fault.Usage, "--max-queue-size %d: give 1 to %d", q.MaxSize, mostWaiting)
-	case q.Timeout < 0 || q.Timeout > longestTimeout || q.Timeout%time.Microsecond != 0:
-		return fault.New(fault.Usage, "--queue-timeout %s: give a time up to %s, such as 500ms", q.Timeout, longestTimeout)
+	case asked.Priorities < 0 || asked.Priorities > mostPriorities:
+		return fault.New(fault.Usage, "--priority-levels %d: give 1 to %d", asked.Priorities, mostPriorities)
+	case asked.DefaultPriority < 0 || asked.DefaultPriority > q.Priorities:
+		return fault.New(fault.Usage, "--default-priority %d: there are %d levels (--priority-levels)", asked.DefaultPriority, q.Priorities)
+	case asked.MaxSize < 0 || asked.MaxSize > mostWaiting:
+		return fault.New(fault.Usage, "--max-queue-size %d: give 1 to %d", asked.MaxSize, mostWaiting)
+	case asked.Timeout < 0 || asked.Timeout > longestTimeout || asked.Timeout%time.Microsecond != 0:
+		return fault.New(fault.Usage, "--queue-timeout%s: give a time up to %s, such as 500ms", timeText(asked.Timeout), longestTimeout)
 	case !isAction:
 		return fault.New(fault.Usage, "--queue-timeout-action %s: give reject or delay", q.Action)
-	case q.Action != "" && q.Timeout == 0:
+	case asked.Action != "" && q.Timeout == 0:
 		return fault.New(fault.Usage, "--queue-timeout-action would be ignored: nothing times out").With("give --queue-timeout")
-	case q.AllowOverride && q.Timeout == 0:
+	case asked.AllowOverride && q.Timeout == 0:
 		return fault.New(fault.Usage, "--allow-timeout-override would be ignored: a request can only shorten --queue-timeout").With("give one")
-	case q.PreserveOrdering && q.Priorities > 1:
+	case asked.PreserveOrdering && q.Priorities > 1:
 		return fault.New(fault.Usage, "--preserve-ordering and --priority-levels: the server takes one of them")
-	case q.PreserveOrdering && q.Action == "delay":
+	case asked.PreserveOrdering && q.Action == "delay":
 		return fault.New(fault.Usage, "--preserve-ordering and --queue-timeout-action delay: the server takes one of them")
 	}
 	if q.Priorities > 0 && q.DefaultPriority == 0 {
 		q.DefaultPriority = q.Priorities
 	}
 	return nil
+}
+
+// adoptQueue takes over what a standing block says of waiting and nobody asks for otherwise, so
+// that one setting is checked, written and explained together with the others.
+func (j *Job) adoptQueue(d *configgen.DynamicBatching) {
+	if j.MaxQueueDelay == 0 {
+		j.MaxQueueDelay = microseconds(d.MaxQueueDelay)
+	}
+	q := &j.Queue
+	if q.Priorities == 0 {
+		q.Priorities = int(min(d.PriorityLevels, math.MaxInt32))
+		if q.DefaultPriority == 0 {
+			q.DefaultPriority = int(min(d.DefaultPriority, math.MaxInt32))
+		}
+	}
+	policy := d.DefaultQueuePolicy
+	if policy == nil {
+		return
+	}
+	if q.Timeout == 0 {
+		q.Timeout = microseconds(policy.DefaultTimeout)
+	}
+	if q.Action == "" && policy.TimeoutAction == timeoutActions["delay"] {
+		q.Action = "delay"
+	}
+	q.AllowOverride = q.AllowOverride || policy.AllowTimeoutOverride
+	if q.MaxSize == 0 {
+		q.MaxSize = int(policy.MaxQueueSize)
+	}
+}
+
+// microseconds is a time; the longest there is for one that is longer.
+func microseconds(n uint64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/1000)) * time.Microsecond
+}
+
+// policyFields are the fields of the queue's policy that are asked for.
+func (q Queue) policyFields() (names []string) {
+	for _, f := range []struct {
+		isAsked bool
+		name    string
+	}{
+		{q.Action != "", "timeout_action"},
+		{q.Timeout > 0, "default_timeout_microseconds"},
+		{q.AllowOverride, "allow_timeout_override"},
+		{q.MaxSize > 0, "max_queue_size"},
+	} {
+		if f.isAsked {
+			names = append(names, f.name)
+		}
+	}
+	return names
 }
 
 // apply writes the queue into a block of dynamic batching, and says why.

@@ -29,11 +29,11 @@ const largestConfig = 1 << 20
 // standing reads the config that is there, and takes over what it decides and nobody
 // asks for otherwise. It is nil where there is none, and with Force, which replaces it.
 func (j *Job) standing() (*standing, error) {
-	if j.Name == "" {
-		j.Name = nameOf(j.Model)
+	if checkName(j.Name) != nil {
+		return nil, nil // which is told later
 	}
-	if j.Force || checkName(j.Name) != nil {
-		return nil, nil
+	if err := j.checkFolders(); err != nil || j.Force {
+		return nil, err
 	}
 	path := filepath.Join(j.Repository, j.Name, configFile)
 	info, err := os.Stat(path)
@@ -71,8 +71,10 @@ func (s *standing) conflict(offset int, format string, args ...any) *fault.Error
 }
 
 // blame adds to a failure what of the plan was the standing config's idea.
-func (s *standing) blame(err error) error {
-	if s == nil || err == nil || len(s.adopted) == 0 {
+//
+// alone is the failure without it: where that is the same, the config has no part in it.
+func (s *standing) blame(err, alone error) error {
+	if s == nil || err == nil || len(s.adopted) == 0 || alone != nil && alone.Error() == err.Error() {
 		return err
 	}
 	f := fault.New(fault.FamilyOf(err), "%w", err)
@@ -105,6 +107,9 @@ func (s *standing) adopt(j *Job) error {
 		return err
 	}
 	s.adoptLoad(j)
+	if c.DynamicBatching != nil && j.asked.batching && !j.NoBatching {
+		j.adoptQueue(c.DynamicBatching)
+	}
 	if j.Static || j.Dynamic || j.Gears != "" {
 		return nil
 	}

@@ -61,6 +61,18 @@ type warmupData struct {
 	from, name string
 	data       []byte
 	isUsed     bool
+	// wanted are the shapes of one element of a batch that did not fit, as text.
+	wanted []string
+}
+
+// misfit is the failure of a file that fits no request.
+func (d *warmupData) misfit(input string) error {
+	has := fmt.Sprintf("has %d bytes", d.bytes)
+	if d.dims != nil {
+		has = fmt.Sprintf("holds %v", d.dims)
+	}
+	return fault.New(fault.Input, "--warmup-data: %s %s, and one element of a batch of input %s is %s", d.from, has, input, short(d.wanted)).
+		With("give one element: the server repeats it for larger batches")
 }
 
 // readWarmup reads the files that are given for inputs.
@@ -180,7 +192,7 @@ func (p *plan) chooseWarmup() error {
 			continue
 		}
 		if !d.isUsed {
-			return fault.New(fault.Input, "--warmup-data: %s has %d bytes, which is no size of input %s", d.from, d.bytes, in.name)
+			return d.misfit(in.name)
 		}
 		p.warmupFiles = append(p.warmupFiles, d)
 	}
@@ -200,10 +212,19 @@ func (p *plan) warmupInput(in port, s warmupSample, d *warmupData) (v configgen.
 	}
 	v = configgen.WarmupInput{DataType: in.kind, Dims: dims}
 	yes := true
-	if d != nil && d.fits(dims, in.kind) {
+	if d != nil && d.fits(dims, in, p.maxBatch > 0) {
 		d.isUsed = true
 		v.InputDataFile = &d.name
 		return v, false, nil
+	}
+	if d != nil {
+		size := fmt.Sprint(dims)
+		if d.dims == nil {
+			size = fmt.Sprintf("%d bytes", tensorBytes(in.kind, dims))
+		}
+		if !slices.Contains(d.wanted, size) {
+			d.wanted = append(d.wanted, size)
+		}
 	}
 	isFloat := slices.Contains([]configgen.DataType{configgen.TypeFP16, configgen.TypeFP32, configgen.TypeFP64, configgen.TypeBF16}, in.kind)
 	if p.Warmup.Kind == "random" && isFloat {
@@ -256,8 +277,17 @@ func (d *warmupData) shapeOf(rank int, hasBatch bool) []int64 {
 }
 
 // fits says whether the file holds one element of a batch of these dims.
-func (d *warmupData) fits(dims []int64, kind configgen.DataType) bool {
-	size := kind.Bytes()
+// An array has that shape, or a batch of 1 in front of it, where there is one.
+func (d *warmupData) fits(dims []int64, in port, hasBatch bool) bool {
+	shape := d.dims
+	if hasBatch && len(shape) == len(in.dims) && len(shape) > 0 && shape[0] == 1 {
+		shape = shape[1:]
+	}
+	isSingle := len(shape) == 0 && slices.Equal(dims, []int64{1}) // a number, which the config calls [1]
+	if d.dims != nil && !slices.Equal(shape, dims) && !isSingle {
+		return false
+	}
+	size := in.kind.Bytes()
 	for _, n := range dims {
 		if n > 0 && size > largestWarmupFile/n {
 			return false

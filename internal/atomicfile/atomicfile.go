@@ -25,6 +25,7 @@ type File struct {
 	*os.File
 	target   string
 	replaces bool // there is a file at target
+	overLink bool // it is a symbolic link, which goes
 	placed   bool
 }
 
@@ -45,12 +46,18 @@ func Write(path string, write func(*os.File) error) error {
 // Create begins a file that [Commit] puts at path. An existing target keeps its
 // permissions; a symbolic link keeps pointing where it did and the file it points
 // to is replaced, or made. Abort must be called when Commit was not, and may be after it.
-func Create(path string) (*File, error) {
-	path = Resolve(path)
+func Create(path string) (*File, error) { return create(Resolve(path)) }
+
+// Replace is [Create] for folders whose links lead to what belongs to others: a
+// symbolic link at path gives way to the file, and what it points to stays as it is.
+func Replace(path string) (*File, error) { return create(path) }
+
+func create(path string) (*File, error) {
 	mode := fs.FileMode(0o666)
-	old, err := os.Stat(path)
+	old, err := os.Lstat(path)
 	replaces := err == nil
-	if replaces {
+	isLink := replaces && old.Mode()&fs.ModeSymlink != 0
+	if replaces && !isLink {
 		if !old.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s is not a regular file", path)
 		}
@@ -60,8 +67,8 @@ func Create(path string) (*File, error) {
 	if err != nil {
 		return nil, cannotWrite(path, err)
 	}
-	w := &File{File: f, target: path, replaces: replaces}
-	if replaces {
+	w := &File{File: f, target: path, replaces: replaces, overLink: isLink}
+	if replaces && !isLink {
 		// The umask has narrowed the mode that creating the file asked for.
 		if err := f.Chmod(mode); err != nil {
 			w.Abort()
@@ -184,10 +191,14 @@ func (f *File) keepOld(last bool) (back func() error) {
 	if last {
 		return nil
 	}
-	switch err := os.Link(f.target, f.old()); {
+	err := errors.ErrUnsupported // some systems link to what a symbolic link points to
+	if !f.overLink {
+		err = os.Link(f.target, f.old())
+	}
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return func() error { return os.Remove(f.target) }
-	case err != nil: // a file system without links
+	case err != nil: // no links on this file system, or none of links
 		err = os.Rename(f.target, f.old())
 		if err != nil {
 			return func() error { return err }

@@ -84,6 +84,61 @@ func TestWriteFollowsALink(t *testing.T) {
 	}
 }
 
+// Replace leaves alone what a link points to, whether there is anything or not, and a
+// commit that fails brings the link back.
+func TestReplaceTakesThePlaceOfALink(t *testing.T) {
+	for _, isThere := range []bool{true, false} {
+		folder, other := t.TempDir(), t.TempDir()
+		link, file := filepath.Join(folder, "link"), filepath.Join(other, "file")
+		if isThere {
+			if err := Write(file, put("theirs")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(file, link); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+		replace := func(paths ...string) error {
+			var files []*File
+			for _, path := range paths {
+				f, err := Replace(path)
+				if err != nil {
+					return err
+				}
+				defer f.Abort()
+				files = append(files, f)
+			}
+			if err := put("ours")(files[0].File); err != nil {
+				return err
+			}
+			blocked := filepath.Join(folder, "blocked")
+			if len(paths) > 1 {
+				if err := os.MkdirAll(filepath.Join(blocked, "by a folder"), 0o755); err != nil {
+					return err
+				}
+				defer os.RemoveAll(blocked)
+			}
+			return Commit(files...)
+		}
+		if err := replace(link, filepath.Join(folder, "blocked")); err == nil {
+			t.Error("a file took the place of a folder")
+		}
+		if to, err := os.Readlink(link); to != file {
+			t.Errorf("the link points to %q, %v", to, err)
+		}
+		if err := replace(link); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, link, "ours")
+		if to, err := os.Readlink(link); err == nil {
+			t.Errorf("it is still a link to %s", to)
+		}
+		if b, err := os.ReadFile(file); isThere != (err == nil) || isThere && string(b) != "theirs" {
+			t.Errorf("what it pointed to holds %q, %v", b, err)
+		}
+	}
+}
+
 // A link that points to nothing yet stays a link, and what it points to is made.
 func TestWriteMakesWhatALinkPointsTo(t *testing.T) {
 	folder := t.TempDir()
