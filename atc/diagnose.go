@@ -231,6 +231,9 @@ func lastResort(log Log, process []LogLine, facts Facts) Diagnosis {
 		return Diagnosis{Message: "atc ended by the signal " + facts.Signal, Remedy: "the process log may tell where; try again, and with another release"}
 	case facts.ExitCode == 139:
 		return Diagnosis{Message: "atc crashed", Remedy: "the process log may tell where; try again, and with another release"}
+	case log.Succeeded && !log.Failed && facts.ExitCode != 0:
+		return Diagnosis{Message: fmt.Sprintf("it said that all went well, and ended with exit code %d all the same", facts.ExitCode),
+			Remedy: "something failed after the compile: read the process log; what it wrote is not to be trusted"}
 	case facts.ExitCode == 127:
 		return Diagnosis{Message: "the launcher did not find atc.bin or what it needs", Remedy: "the toolkit is incomplete: install it again"}
 	}

@@ -341,3 +341,11 @@ func TestReadLogReadsTheEnd(t *testing.T) {
 		t.Errorf("failed %t, last %+v", l.Failed, last)
 	}
 }
+
+// Success that is said and not kept is told as that.
+func TestSuccessWithAnExitCode(t *testing.T) {
+	log := ReadLog("ATC start working now, please wait for a moment.\nATC run success, welcome to the next use.\n")
+	if d := Diagnose(log, nil, Facts{ExitCode: 255}); !strings.Contains(d[0].Message, "exit code 255") {
+		t.Errorf("%+v", d)
+	}
+}
