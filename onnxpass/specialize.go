@@ -249,9 +249,9 @@ func (sp Specialization) checkBatch(m *onnx.Model) error {
 		if !d.Known || d.Value == sp.Batch {
 			return nil
 		}
-		fixed = fmt.Sprintf("%s is %s", v.Name(), v.Type)
+		fixed = fmt.Sprintf(" (%s is %s)", v.Name(), v.Type)
 	}
-	return fault.New(fault.Usage, "--batch %d: no input has its first axis open (%s)", sp.Batch, fixed).
+	return fault.New(fault.Usage, "--batch %d: no input has its first axis open%s", sp.Batch, fixed).
 		With("export the model with a dynamic batch axis (dynamic_axes / dynamic_shapes)")
 }
 
