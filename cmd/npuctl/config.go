@@ -182,9 +182,7 @@ func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
 	case a.json:
 		return a.printJSON(r)
 	case f.diff:
-		for line := range strings.Lines(r.Diff) {
-			fmt.Fprintln(a.out, terminal.Clean(strings.TrimSuffix(line, "\n")))
-		}
+		a.printDiff(r.Diff)
 		return nil
 	case a.quiet:
 		return nil
@@ -351,16 +349,7 @@ func parseDevices(text string) (ids []int, cpu bool, err error) {
 func (a *app) printConfig(r *generate.Result) error {
 	w := labelled{a.out, a.palette()}
 	fmt.Fprintf(a.out, "%s: %s, %s\n", w.p.Bold(terminal.Clean(r.Config)), r.Backend, formText(r))
-	t := terminal.Table{Header: []string{"", "name", "type", "dims"}}
-	for _, side := range []struct {
-		label   string
-		tensors []generate.Tensor
-	}{{"input", r.Inputs}, {"output", r.Outputs}} {
-		for _, v := range side.tensors {
-			t.Rows = append(t.Rows, []string{side.label, terminal.Clean(v.Name), v.Type, strings.Trim(fmt.Sprint(v.Dims), "[]")})
-		}
-	}
-	if err := t.Write(a.out); err != nil {
+	if err := a.printTensors(r.Inputs, r.Outputs); err != nil {
 		return err
 	}
 	for _, file := range slices.Concat(r.Files, r.Services) {
@@ -374,14 +363,40 @@ func (a *app) printConfig(r *generate.Result) error {
 	}
 	w.list("chosen", cleaned(r.Chosen))
 	w.list("note", cleaned(r.Notes))
-	for _, f := range r.Findings {
-		paint := map[findings.Severity]func(string) string{findings.Error: w.p.Bad, findings.Warning: w.p.Warn, findings.Note: w.p.Faint}[f.Severity]
-		w.line(f.Severity.String(), "%s", paint(terminal.Clean(fmt.Sprintf("%s; %s (%s)", f.Message, f.Fix, f.Rule))))
-	}
+	w.found(r.Findings)
 	if !r.Written {
 		w.line("unchanged", "all of it was there already")
 	}
 	return nil
+}
+
+// printDiff prints a unified diff of files.
+func (a *app) printDiff(text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(a.out, terminal.Clean(strings.TrimSuffix(line, "\n")))
+	}
+}
+
+// printTensors prints what a served model takes and gives.
+func (a *app) printTensors(inputs, outputs []generate.Tensor) error {
+	t := terminal.Table{Header: []string{"", "name", "type", "dims"}}
+	for _, side := range []struct {
+		label   string
+		tensors []generate.Tensor
+	}{{"input", inputs}, {"output", outputs}} {
+		for _, v := range side.tensors {
+			t.Rows = append(t.Rows, []string{side.label, terminal.Clean(v.Name), v.Type, strings.Trim(fmt.Sprint(v.Dims), "[]")})
+		}
+	}
+	return t.Write(a.out)
+}
+
+// found tells findings, a line each.
+func (l labelled) found(all []findings.Finding) {
+	for _, f := range all {
+		paint := map[findings.Severity]func(string) string{findings.Error: l.p.Bad, findings.Warning: l.p.Warn, findings.Note: l.p.Faint}[f.Severity]
+		l.line(f.Severity.String(), "%s", paint(terminal.Clean(fmt.Sprintf("%s; %s (%s)", f.Message, f.Fix, f.Rule))))
+	}
 }
 
 func changeText(c generate.Change) string {

@@ -7,9 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/npuctl/npuctl/configgen/generate"
 	"github.com/npuctl/npuctl/configgen/pipeline"
-	"github.com/npuctl/npuctl/internal/findings"
 	"github.com/npuctl/npuctl/internal/terminal"
 )
 
@@ -71,9 +69,7 @@ func (a *app) pipelineMade(r *pipeline.Result, err error, preview bool) error {
 	case a.json:
 		return a.printJSON(r)
 	case preview:
-		for line := range strings.Lines(r.Diff) {
-			fmt.Fprintln(a.out, terminal.Clean(strings.TrimSuffix(line, "\n")))
-		}
+		a.printDiff(r.Diff)
 		return nil
 	case a.quiet:
 		return nil
@@ -84,16 +80,7 @@ func (a *app) pipelineMade(r *pipeline.Result, err error, preview bool) error {
 func (a *app) printPipeline(r *pipeline.Result) error {
 	w := labelled{a.out, a.palette()}
 	fmt.Fprintf(a.out, "%s: max_batch_size %d\n", w.p.Bold(terminal.Clean(r.Name)), r.MaxBatchSize)
-	t := terminal.Table{Header: []string{"", "name", "type", "dims"}}
-	for _, side := range []struct {
-		label   string
-		tensors []generate.Tensor
-	}{{"input", r.Inputs}, {"output", r.Outputs}} {
-		for _, v := range side.tensors {
-			t.Rows = append(t.Rows, []string{side.label, terminal.Clean(v.Name), v.Type, strings.Trim(fmt.Sprint(v.Dims), "[]")})
-		}
-	}
-	if err := t.Write(a.out); err != nil {
+	if err := a.printTensors(r.Inputs, r.Outputs); err != nil {
 		return err
 	}
 	for _, m := range r.Models {
@@ -103,10 +90,7 @@ func (a *app) printPipeline(r *pipeline.Result) error {
 		w.line("python", "needs numpy, %s", strings.Join(r.Packages, ", "))
 	}
 	w.list("note", cleaned(r.Notes))
-	for _, f := range r.Findings {
-		paint := map[findings.Severity]func(string) string{findings.Error: w.p.Bad, findings.Warning: w.p.Warn, findings.Note: w.p.Faint}[f.Severity]
-		w.line(f.Severity.String(), "%s", paint(terminal.Clean(fmt.Sprintf("%s; %s (%s)", f.Message, f.Fix, f.Rule))))
-	}
+	w.found(r.Findings)
 	if !r.Written {
 		w.line("unchanged", "all of it was there already")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/suggest"
+	"github.com/npuctl/npuctl/internal/terminal"
 )
 
 // document gives the config as a tree with its reasons, and reads its text back: one
@@ -124,7 +125,7 @@ func (p *plan) instances() configgen.InstanceGroup {
 		for _, d := range p.Devices {
 			g.GPUs = append(g.GPUs, int32(d))
 		}
-		p.choose("instance_group", fmt.Sprintf("%s on each of these GPUs.", count(p.Instances, "instance")))
+		p.choose("instance_group", fmt.Sprintf("%s on each of these GPUs.", terminal.Counted(p.Instances, "instance")))
 	default:
 		p.choose("instance_group", "Without a kind: on every GPU that the server finds, else on the CPU.")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/terminal"
 	"github.com/npuctl/npuctl/soc"
 )
 
@@ -230,5 +231,5 @@ func (g *gearSet) axesText() string {
 	for i, a := range g.plan.Axes {
 		names[i] = a.String()
 	}
-	return fmt.Sprintf("%s of %s", count(len(g.rows), "gear"), strings.Join(names, " and "))
+	return fmt.Sprintf("%s of %s", terminal.Counted(len(g.rows), "gear"), strings.Join(names, " and "))
 }

@@ -449,11 +449,3 @@ func (j *Job) checkCores() error {
 	}
 	return nil
 }
-
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -1,11 +1,9 @@
 package generate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/files"
 	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/modelstats"
 	"github.com/npuctl/npuctl/onnx"
@@ -311,23 +310,7 @@ func sameContent(a, b string) (bool, error) {
 		return false, err
 	}
 	defer g.Close()
-	x, y := make([]byte, 1<<18), make([]byte, 1<<18)
-	for {
-		n, err := io.ReadFull(f, x)
-		m, err2 := io.ReadFull(g, y)
-		switch {
-		case !bytes.Equal(x[:n], y[:m]):
-			return false, nil
-		case err == nil && err2 == nil:
-			continue
-		}
-		for _, e := range []error{err, err2} {
-			if e != nil && e != io.EOF && e != io.ErrUnexpectedEOF {
-				return false, e
-			}
-		}
-		return true, nil
-	}
+	return files.Same(f, g)
 }
 
 // refuse is the failure of a place that is taken.
@@ -350,7 +333,7 @@ func (w *placer) refuse() error {
 	}
 	for _, s := range w.sources {
 		if s.differs {
-			return fault.New(fault.Usage, "%s is there and is another file; nothing was written", s.to).With("--force replaces it; --version N puts the model beside it")
+			return fault.New(fault.Usage, "%s is there and is another file; nothing was written", s.to).With("%s", w.waysIn())
 		}
 	}
 	if len(others) > 0 {
@@ -358,6 +341,14 @@ func (w *placer) refuse() error {
 			With("give the model another --name, or take the old file away; --force writes beside it")
 	}
 	return nil
+}
+
+// waysIn say how a model comes beside or over another one. npu_ge cannot tell versions.
+func (w *placer) waysIn() string {
+	if w.isGE() {
+		return "--force replaces it and makes the config anew; --name puts the model beside it"
+	}
+	return "--force replaces it and makes the config anew; --version N puts the model beside it"
 }
 
 // entriesLimit bounds how much of a folder is looked through.
@@ -433,18 +424,12 @@ func (w *placer) abort() {
 // something fails.
 func (w *placer) makeFolders() error {
 	for _, s := range w.sources {
-		var missing []string
-		for at := filepath.Dir(s.to); ; at = filepath.Dir(at) {
-			if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			missing = append(missing, at)
-		}
-		for _, folder := range slices.Backward(missing) {
-			if err := os.Mkdir(folder, 0o777); err != nil {
-				return err
-			}
+		made, err := files.MakeFolder(filepath.Dir(s.to))
+		for _, folder := range made {
 			w.undo = append(w.undo, func() { os.Remove(folder) })
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -482,17 +467,10 @@ func (w *placer) bring(ctx context.Context, s source) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		switch _, err := io.CopyN(out.File, in, 64<<20); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return fault.New(fault.Missing, "copy %s: %w", s.from, err)
-		}
+	if err := files.Copy(ctx, out.File, in); err != nil {
+		return fault.New(fault.Missing, "copy %s: %w", s.from, err)
 	}
+	return nil
 }
 
 // link makes a hard link of the file itself, where a symbolic link leads to it.

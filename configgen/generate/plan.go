@@ -10,6 +10,7 @@ import (
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/terminal"
 )
 
 // plan is what a job makes of a model.
@@ -348,7 +349,7 @@ func (p *plan) noteStreams() {
 	case streams > manyStreams || streams == 0 && p.Instances > manyStreams:
 		p.note("more than %d streams a card seldom pay; --streams sets them apart from --instances", manyStreams)
 	case len(p.Devices) > 0 && streams*len(p.Devices) < p.Instances:
-		p.note("%d instances share %s: some always wait", p.Instances, count(streams*len(p.Devices), "stream"))
+		p.note("%d instances share %s: some always wait", p.Instances, terminal.Counted(streams*len(p.Devices), "stream"))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/suggest"
+	"github.com/npuctl/npuctl/internal/terminal"
 	"github.com/npuctl/npuctl/internal/valuefile"
 	"github.com/npuctl/npuctl/onnx/tensor/npy"
 )
@@ -199,7 +200,7 @@ func (p *plan) chooseWarmup() error {
 	if isSpared {
 		p.note("warm-up: inputs of whole numbers are zeros, for random ones could lead outside tables; --warmup-data gives real ones")
 	}
-	p.choose("model_warmup", fmt.Sprintf("Each instance runs these before the server is ready: %s.", count(len(p.warmups), "size")))
+	p.choose("model_warmup", fmt.Sprintf("Each instance runs these before the server is ready: %s.", terminal.Counted(len(p.warmups), "size")))
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/npuctl/npuctl/configgen/generate"
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/files"
 )
 
 // How a file came into its place.
@@ -100,6 +101,14 @@ func look(o Options, p *part, m *Model) (out []placing, err error) {
 // isFolder says whether it is only a folder.
 func (g *placing) isFolder() bool { return strings.HasSuffix(g.path, "/") }
 
+// folder is the folder that has to be there.
+func (g *placing) folder() string {
+	if g.isFolder() {
+		return g.to
+	}
+	return filepath.Dir(g.to)
+}
+
 // look says how large the file will be, and whether it or another is there.
 func (g *placing) look() (size int64, err error) {
 	size = int64(len(g.data))
@@ -143,11 +152,7 @@ func (g *placing) refuseLinkedFolder(repository string) error {
 		return nil
 	}
 	root := filepath.Clean(repository)
-	from := filepath.Dir(g.to)
-	if g.isFolder() {
-		from = g.to
-	}
-	for at := from; at != root && at != filepath.Dir(at); at = filepath.Dir(at) {
+	for at := g.folder(); at != root && at != filepath.Dir(at); at = filepath.Dir(at) {
 		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return fault.New(fault.Usage, "%s is a link, and what is behind it is not the repository's; nothing was written", at).
 				With("put a folder in its place, or give the model another name")
@@ -168,23 +173,7 @@ func (g *placing) sameAs() (bool, error) {
 		return false, err
 	}
 	defer source.Close()
-	x, y := make([]byte, 1<<18), make([]byte, 1<<18)
-	for {
-		n, err := io.ReadFull(old, x)
-		m, err2 := io.ReadFull(source, y)
-		if !bytes.Equal(x[:n], y[:m]) {
-			return false, nil
-		}
-		if err == nil && err2 == nil {
-			continue
-		}
-		for _, e := range []error{err, err2} {
-			if e != nil && e != io.EOF && e != io.ErrUnexpectedEOF {
-				return false, e
-			}
-		}
-		return true, nil
-	}
+	return files.Same(old, source)
 }
 
 func (g *placing) open() (io.ReadCloser, error) {
@@ -213,17 +202,11 @@ func (g *placing) diff() (string, error) {
 
 // write brings files into their places; what was done is undone when something fails.
 func write(ctx context.Context, all []placing) (err error) {
-	var files []*atomicfile.File
-	var folders, links []string
+	var begun []*atomicfile.File
+	var folders []string
 	defer func() {
-		for _, f := range files {
+		for _, f := range begun {
 			f.Abort()
-		}
-		for _, link := range links {
-			if err != nil {
-				os.Rename(aside(link), link)
-			}
-			os.Remove(aside(link))
 		}
 		if err != nil {
 			for _, folder := range slices.Backward(folders) {
@@ -232,7 +215,7 @@ func write(ctx context.Context, all []placing) (err error) {
 		}
 	}()
 	for _, g := range all {
-		made, err := makeFolders(g)
+		made, err := files.MakeFolder(g.folder())
 		folders = append(folders, made...)
 		if err != nil {
 			return fault.New(fault.Missing, "%w", err)
@@ -240,68 +223,30 @@ func write(ctx context.Context, all []placing) (err error) {
 		if g.how == kept || g.isFolder() {
 			continue
 		}
-		if g.isLink { // atomicfile would follow it
-			if err := os.Rename(g.to, aside(g.to)); err != nil {
-				return fault.New(fault.Missing, "replace the link %s: %w", g.to, err)
-			}
-			links = append(links, g.to)
-		}
-		f, err := atomicfile.Create(g.to)
+		f, err := atomicfile.Replace(g.to)
 		if err != nil {
 			return fault.New(fault.Missing, "write %s: %w", g.to, err)
 		}
-		files = append(files, f)
+		begun = append(begun, f)
 		if err := g.copy(ctx, f); err != nil {
 			return err
 		}
 	}
-	if err := atomicfile.Commit(files...); err != nil {
+	if err := atomicfile.Commit(begun...); err != nil {
 		return fault.New(fault.Missing, "write the pipeline: %w", err)
 	}
 	return nil
 }
 
-// aside is where a link waits until a file is in its place.
-func aside(link string) string { return fmt.Sprintf("%s.%d.link.tmp", link, os.Getpid()) }
-
-// makeFolders makes the folders of a file that are missing, and lists them.
-func makeFolders(g placing) (made []string, err error) {
-	var missing []string
-	at := filepath.Dir(g.to)
-	if g.isFolder() {
-		at = g.to
-	}
-	for ; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		missing = append(missing, at)
-	}
-	for _, folder := range slices.Backward(missing) {
-		if err := os.Mkdir(folder, 0o777); err != nil {
-			return made, err
-		}
-		made = append(made, folder)
-	}
-	return made, nil
-}
-
-// copy fills a file, and looks now and then whether it should stop.
+// copy fills a file.
 func (g *placing) copy(ctx context.Context, into io.Writer) error {
 	source, err := g.open()
 	if err != nil {
 		return fault.New(fault.Input, "%w", err)
 	}
 	defer source.Close()
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		switch _, err := io.CopyN(into, source, 64<<20); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return fault.New(fault.Missing, "write %s: %w", g.to, err)
-		}
+	if err := files.Copy(ctx, into, source); err != nil && ctx.Err() == nil {
+		return fault.New(fault.Missing, "write %s: %w", g.to, err)
 	}
+	return ctx.Err()
 }

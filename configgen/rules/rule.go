@@ -134,28 +134,9 @@ func replace(f *findings.Finding, v *configgen.Value, text string) {
 	f.Edits = append(f.Edits, findings.Edit{Start: v.Start, End: v.End, Text: text})
 }
 
-// remove lets --fix take a whole field out, with the separator and the line it leaves
-// empty.
+// remove lets --fix take a whole field out.
 func remove(f *findings.Finding, doc *configgen.Document, field *configgen.Field) {
-	start, end := field.Start, field.End
-	text := doc.Text
-	for end < len(text) && (text[end] == ',' || text[end] == ';') {
-		end++
-	}
-	lineStart, lineEnd := start, end
-	for lineStart > 0 && (text[lineStart-1] == ' ' || text[lineStart-1] == '\t') {
-		lineStart--
-	}
-	for lineEnd < len(text) && (text[lineEnd] == ' ' || text[lineEnd] == '\t' || text[lineEnd] == '\r') {
-		lineEnd++
-	}
-	isOwnLine := (lineStart == 0 || text[lineStart-1] == '\n') && (lineEnd == len(text) || text[lineEnd] == '\n')
-	if isOwnLine {
-		start, end = lineStart, min(lineEnd+1, len(text))
-	} else if end < len(text) && text[end] == ' ' {
-		end++
-	}
-	f.Edits = append(f.Edits, findings.Edit{Start: start, End: end})
+	f.Edits = append(f.Edits, doc.Removal(field))
 }
 
 // byID gives the row of an id, or nil.

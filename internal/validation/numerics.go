@@ -67,7 +67,7 @@ func ParseTolerances(words []string) (t Tolerances, err error) {
 		if !ok {
 			return t, fault.New(fault.Usage, "--tolerance %s: give it as 1e-3, or RELATIVE,ABSOLUTE; TYPE= or OUTPUT= before it", word)
 		}
-		kind, isType := typeNamed(name)
+		kind, isType := tensor.ParseType(name) // float, float32, float16
 		switch {
 		case name == "" && text == word:
 			t.All = &one
@@ -93,9 +93,6 @@ func parseTolerance(text string) (t compare.Tolerance, ok bool) {
 	isFine := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
 	return t, errors.Join(errs[:]...) == nil && isFine(t.Relative) && isFine(t.Absolute)
 }
-
-// typeNamed knows types by the names of ONNX and of NumPy: float, float32, float16.
-func typeNamed(name string) (tensor.Type, bool) { return tensor.ParseType(name) }
 
 // of is the tolerance for an output.
 func (t Tolerances) of(name string, kind tensor.Type) compare.Tolerance {
