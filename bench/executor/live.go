@@ -11,9 +11,9 @@ import (
 // Runner runs batches on instances: an engine, as the executor sees it.
 type Runner interface {
 	// Run computes a batch on its instance, from the inputs of its requests to their
-	// outputs, chunk by chunk; the parts of a batch may run at the same time. It is called for one batch of an instance at a time, and
-	// always from the goroutine of that instance, which an engine may lock to its
-	// thread. It must not keep the batch.
+	// outputs, chunk by chunk; the parts of a batch may run at the same time. It is called
+	// for one batch of an instance at a time, and always from the goroutine of that
+	// instance, which an engine may lock to its thread. It must not keep the batch.
 	Run(b *Batch) error
 }
 

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,7 +80,7 @@ func (j Job) targets(temporary string) (out []target, err error) {
 			return nil, fault.New(fault.Input, "%w", err)
 		}
 		if isAlone {
-			folder := filepath.Join(temporary, string(rune('a'+i%26))+filepath.Base(path))
+			folder := filepath.Join(temporary, fmt.Sprintf("%d-%s", i, filepath.Base(path))) // two may have one name
 			model, err := rules.LayOut(path, folder)
 			if err != nil {
 				return nil, fault.New(fault.Input, "%w", err)
