@@ -203,6 +203,11 @@ func (s *State) finish(r *Report) error {
 		}
 		g.AnnotateValues()
 	}
+	if s.options.Verify {
+		if err := s.checkDeclarations(); err != nil {
+			return err
+		}
+	}
 	if s.stopped && !s.frozen {
 		s.model.Metadata = append(s.model.Metadata, onnx.Property{Key: stoppedKey,
 			Value: fmt.Sprintf("stopped: it may add %d bytes", s.options.MaxTotalGrowth)})

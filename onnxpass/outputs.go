@@ -8,17 +8,18 @@ import (
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
-// output is what is known of one output of the main graph.
+// output is what is known of one output of the main graph, and what the model says of it.
 type output struct {
-	name string
-	info infer.Info
+	name     string
+	info     infer.Info
+	declared *onnx.Type
 }
 
 // outputsOf lists the outputs of the main graph as an inference knows them.
 func outputsOf(m *onnx.Model, inference *infer.Inference) []output {
 	var all []output
 	for _, v := range m.Graph.Outputs() {
-		all = append(all, output{v.Name(), *inference.Of(v)})
+		all = append(all, output{v.Name(), *inference.Of(v), v.Type})
 	}
 	return all
 }
@@ -66,6 +67,46 @@ func lost(was, now *infer.Info) string {
 	}
 	for k, d := range was.Dims {
 		if n, fixed := d.Known(); fixed && !now.Dims[k].Is(n) {
+			return fmt.Sprintf("dim %d", k)
+		}
+	}
+	return ""
+}
+
+// checkDeclarations proves, once the types are written, that every output still has the
+// rank and the fixed dims that the model declared, where inference knows no better.
+func (s *State) checkDeclarations() error {
+	for i, now := range outputsOf(s.model, s.infer) {
+		was := s.outputs[i].declared
+		if what := lostDeclaration(was, now.declared, &now.info); what != "" {
+			return fmt.Errorf("%w: output %q was declared %s and is declared %s: its %s is lost", ErrBroken, now.name, was, now.declared, what)
+		}
+	}
+	return nil
+}
+
+// lostDeclaration names the first thing that was declared of a value, is not any more, and
+// is not known otherwise.
+func lostDeclaration(was, now *onnx.Type, known *infer.Info) string {
+	switch {
+	case was == nil || now != nil && (was.Kind != now.Kind || was.Elem != now.Elem):
+		return "" // inference's kinds and types are compared in lost
+	case now == nil:
+		return "type"
+	case was.Inner != nil && known.Inner != nil:
+		return lostDeclaration(was.Inner, now.Inner, known.Inner)
+	case was.Shape == nil || known.Ranked && len(known.Dims) != len(was.Shape.Dims):
+		return ""
+	case now.Shape == nil || len(now.Shape.Dims) != len(was.Shape.Dims):
+		return "rank"
+	}
+	for k, d := range was.Shape.Dims {
+		found := infer.Unknown()
+		if known.Ranked {
+			found = known.Dims[k]
+		}
+		kept := now.Shape.Dims[k]
+		if _, fixed := found.Known(); d.Known && !fixed && (!kept.Known || kept.Value != d.Value) {
 			return fmt.Sprintf("dim %d", k)
 		}
 	}

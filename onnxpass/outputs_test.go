@@ -7,6 +7,7 @@ import (
 
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/infer"
+	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnx/text"
 )
 
@@ -50,5 +51,57 @@ func TestOutputsAreHeldToWhatTheyWere(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// What the model declares of an output and inference does not know stays when sizes of
+// inputs are given, and what inference knows better does not.
+func TestDeclaredOutputsOutliveGivenSizes(t *testing.T) {
+	m := text.MustParse(t, `<ir_version: 10, opset_import: ["": 21, "my": 1]>
+	g (int64 n, float[N,3] x) => (float[2,5] computed, float[2,M] opaque, float[N,5] named, float[7,3] y) <int64 z = {0}, int64 o = {1}> {
+		r = Range (z, n, o)
+		computed = ConstantOfShape (r)
+		opaque = my.Op (x)
+		named = my.Op (x)
+		y = Relu (x)
+	}`)
+	if err := Specialize(m, Specialization{Dims: map[string]int64{"N": 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Optimize(t.Context(), m, Options{Specialized: true, Verify: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"FLOAT[2,5]", "FLOAT[2,M]", "FLOAT[1,5]", "FLOAT[1,3]"}
+	for i, v := range m.Graph.Outputs() {
+		if got := v.Type.String(); got != want[i] {
+			t.Errorf("output %q is declared %s, want %s", v.Name(), got, want[i])
+		}
+	}
+}
+
+// A declaration that is lost is found out.
+func TestLostDeclarations(t *testing.T) {
+	declared := func(dims ...onnx.Dim) *onnx.Type {
+		return onnx.TensorType(tensor.Float32).WithShape(&onnx.Shape{Dims: dims})
+	}
+	two, five, open := onnx.Dim{Value: 2, Known: true}, onnx.Dim{Value: 5, Known: true}, onnx.Dim{Param: "N"}
+	unknown := infer.Info{Elem: tensor.Float32}
+	known := infer.Info{Elem: tensor.Float32, Ranked: true, Dims: []infer.Dim{infer.Const(1), infer.Const(5)}}
+	for _, c := range []struct {
+		name     string
+		was, now *onnx.Type
+		info     infer.Info
+		want     string
+	}{
+		{"all kept", declared(two, five), declared(two, five), unknown, ""},
+		{"a name may go", declared(open, five), declared(onnx.Dim{}, five), unknown, ""},
+		{"the type", declared(two, five), nil, unknown, "type"},
+		{"the rank", declared(two, five), onnx.TensorType(tensor.Float32).WithShape(nil), unknown, "rank"},
+		{"a dim", declared(two, five), declared(two, open), unknown, "dim 1"},
+		{"inference knows better", declared(two, five), declared(onnx.Dim{Value: 1, Known: true}, five), known, ""},
+	} {
+		if got := lostDeclaration(c.was, c.now, &c.info); got != c.want {
+			t.Errorf("%s: lost %q, want %q", c.name, got, c.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package onnxpass
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -41,7 +42,8 @@ func Specialize(m *onnx.Model, sp Specialization) error {
 		}
 		types[v] = t
 	}
-	if err := checkAgreement(m, types); err != nil {
+	sizes, err := agreedSizes(m, types)
+	if err != nil {
 		return err
 	}
 	if err := sp.checkBatch(m); err != nil {
@@ -62,6 +64,7 @@ func Specialize(m *onnx.Model, sp Specialization) error {
 	for v, t := range types {
 		v.Type = t
 	}
+	fixOutputs(m, sizes)
 	for _, v := range slices.Clone(m.Graph.Inputs()) {
 		if d := tensors[v]; d != nil {
 			m.Graph.StoreAs(v, onnx.NewTensor(d))
@@ -123,33 +126,60 @@ func hasSize(m *onnx.Model, size int64) bool {
 	return false
 }
 
-// checkAgreement refuses two sizes for dims of one name: a name means one size.
-func checkAgreement(m *onnx.Model, types map[*onnx.Value]*onnx.Type) error {
+// agreedSizes gives the sizes of the dims that have names, where all that bear the name
+// are fixed, and refuses two sizes for one name: a name means one size.
+func agreedSizes(m *onnx.Model, types map[*onnx.Value]*onnx.Type) (map[string]int64, error) {
 	type place struct {
 		input *onnx.Value
 		axis  int
-		size  int64
 	}
-	first := map[string]place{}
+	first, sizes, open := map[string]place{}, map[string]int64{}, map[string]bool{}
 	for _, v := range RealInputs(m) {
 		for i, declared := range declaredDims(v) {
 			fixed := types[v].Shape.Dims[i]
-			if declared.Known || declared.Param == "" || !fixed.Known {
+			name := declared.Param
+			if declared.Known || name == "" {
 				continue
 			}
-			here := place{v, i, fixed.Value}
-			other, seen := first[declared.Param]
-			switch {
-			case !seen:
-				first[declared.Param] = here
-			case other.size != here.size:
-				return fault.New(fault.Usage, "dim %q would be %d in input %s (axis %d) and %d in input %s (axis %d)",
-					declared.Param, other.size, other.input.Name(), other.axis, here.size, v.Name(), i).
+			if !fixed.Known {
+				open[name] = true
+				continue
+			}
+			other, seen := first[name]
+			if !seen {
+				first[name], sizes[name] = place{v, i}, fixed.Value
+			} else if sizes[name] != fixed.Value {
+				return nil, fault.New(fault.Usage, "dim %q would be %d in input %s (axis %d) and %d in input %s (axis %d)",
+					name, sizes[name], other.input.Name(), other.axis, fixed.Value, v.Name(), i).
 					With("give it one size; if two were meant, export the model with two names")
 			}
 		}
 	}
-	return nil
+	maps.DeleteFunc(sizes, func(name string, _ int64) bool { return open[name] })
+	return sizes, nil
+}
+
+// fixOutputs writes sizes in place of the names that outputs share with inputs. Where
+// inference finds another size it has the last word, as with everything declared.
+func fixOutputs(m *onnx.Model, sizes map[string]int64) {
+	for _, v := range m.Graph.Outputs() {
+		if v.IsInput() || !slices.ContainsFunc(declaredDims(v), func(d onnx.Dim) bool { return isFixed(d, sizes) }) {
+			continue
+		}
+		dims := slices.Clone(v.Type.Shape.Dims)
+		for i, d := range dims {
+			if isFixed(d, sizes) {
+				dims[i].Value, dims[i].Known, dims[i].Param = sizes[d.Param], true, ""
+			}
+		}
+		v.Type = v.Type.WithShape(&onnx.Shape{Dims: dims})
+	}
+}
+
+// isFixed says whether a dim bears a name that has a size.
+func isFixed(d onnx.Dim, sizes map[string]int64) bool {
+	_, named := sizes[d.Param]
+	return named && !d.Known
 }
 
 func keys[V any](m map[string]V) []string {

@@ -10,7 +10,8 @@ import (
 // model, and blanks for other expressions. A value of which nothing is known
 // loses its type, unless it is the output of a graph: there a declaration stays
 // where inference knows no better, names of dims included, for it is part of the
-// model's signature.
+// model's signature. That goes for a caller's own sizes of inputs as well: a number
+// that the model declares holds for every size that it lets open.
 func (i *Inference) Declare(v *onnx.Value) {
 	f := i.Of(v)
 	t := f.Type()
@@ -33,9 +34,9 @@ func (i *Inference) refine(declared *onnx.Type, f *Info, t *onnx.Type) *onnx.Typ
 		refined := *declared
 		refined.Inner = i.refine(declared.Inner, f.Inner, t.Inner)
 		return &refined
-	case t.Shape == nil && (declared.Shape == nil || !i.options.StaleDeclarations):
+	case t.Shape == nil:
 		return declared
-	case declared.Shape == nil || t.Shape == nil || len(declared.Shape.Dims) != len(t.Shape.Dims):
+	case declared.Shape == nil || len(declared.Shape.Dims) != len(t.Shape.Dims):
 		return declared.WithShape(t.Shape)
 	}
 	s := &onnx.Shape{Dims: slices.Clone(t.Shape.Dims)}
@@ -54,7 +55,7 @@ func (i *Inference) keepsDeclared(declared onnx.Dim, found Dim) bool {
 	if number || i.misnamed(declared, found) {
 		return false
 	}
-	return declared.Param != "" || declared.Known && !i.options.StaleDeclarations
+	return declared.Known || declared.Param != ""
 }
 
 func sameType(a, b *onnx.Type) bool {

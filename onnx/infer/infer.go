@@ -11,8 +11,8 @@ import (
 // Options says what an Inference may believe.
 type Options struct {
 	// StaleDeclarations is set by a caller who gave the graph inputs other dims
-	// than the file has. The declared types of custom operators' outputs then
-	// hold for element type and rank alone.
+	// than the file has. Of the declared types of custom operators' outputs nothing is
+	// concluded then but element type and rank.
 	StaleDeclarations bool
 }
 
