@@ -87,7 +87,7 @@ func copyWordRows[T tensor.Word](to *tensor.Dense, toAt, toStep int, from *tenso
 	}
 	dst, src := tensor.Words[T](to), tensor.Words[T](from)
 	for range count {
-		copy(dst[toAt:toAt+n], src[fromAt:fromAt+n])
+		tensor.Move(dst[toAt:toAt+n], src[fromAt:fromAt+n])
 		toAt, fromAt = toAt+toStep, fromAt+fromStep
 	}
 }

@@ -46,7 +46,7 @@ func takeWordBlocks[T tensor.Word](to *tensor.Dense, toAt int, from *tensor.Dens
 		return
 	}
 	for i, place := range places {
-		copy(dst[i*n:(i+1)*n], src[place*n:(place+1)*n])
+		tensor.Move(dst[i*n:(i+1)*n], src[place*n:(place+1)*n])
 	}
 }
 

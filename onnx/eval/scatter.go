@@ -132,7 +132,7 @@ var putBlocks = tensor.NewMovers(putWordBlocks[uint8], putWordBlocks[uint16], pu
 func putWordBlocks[T tensor.Word](to, from *tensor.Dense, places []int, n int) {
 	dst, src := tensor.Words[T](to), tensor.Words[T](from)
 	for i, place := range places {
-		copy(dst[place*n:(place+1)*n], src[i*n:(i+1)*n])
+		tensor.Move(dst[place*n:(place+1)*n], src[i*n:(i+1)*n])
 	}
 }
 

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"encoding/binary"
+	"runtime"
 	"slices"
 	"unsafe"
 )
@@ -72,6 +73,22 @@ func validBools(raw []byte) bool {
 	return true
 }
 
+// piece is how many elements [Move] copies at once.
+const piece = 1 << 18
+
+// Move copies src to dst, which is as long and does not overlap it. The runtime cannot
+// interrupt one copy, and holds up the whole process while it wants to: gigabytes go in
+// pieces with a chance for others between them, so that a run that is given up need not
+// wait for all of it.
+func Move[T any](dst, src []T) {
+	for len(src) > piece {
+		copy(dst, src[:piece])
+		runtime.Gosched()
+		dst, src = dst[piece:], src[piece:]
+	}
+	copy(dst, src)
+}
+
 // decode fills the fresh array d from raw.
 func decode(d *Dense, raw []byte) {
 	memory := d.memory()
@@ -85,7 +102,7 @@ func decode(d *Dense, raw []byte) {
 			}
 		}
 	default:
-		copy(memory, raw)
+		Move(memory, raw)
 		if !hostLittleEndian {
 			swapBytes(memory, d.swapUnit())
 		}

@@ -73,7 +73,7 @@ func copyRuns[T Word](dst, src *Dense, offset int, walk *Walk) {
 		row := to[run*walk.Len():][:walk.Len()]
 		start := offset + at[0]
 		if step == 1 {
-			copy(row, from[start:])
+			Move(row, from[start:start+len(row)])
 			return
 		}
 		for i := range row {
