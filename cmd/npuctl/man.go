@@ -1,14 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/terminal"
 )
 
 func newManCommand(a *app) *cobra.Command {
@@ -21,8 +24,37 @@ func newManCommand(a *app) *cobra.Command {
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return writeManual(cmd.Root(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.manual(cmd.Root(), args[0]) },
 	}
+}
+
+// manual writes the pages and says where they are.
+func (a *app) manual(root *cobra.Command, folder string) error {
+	if folder == "" {
+		return fault.New(fault.Usage, "the name of the folder is empty").With("name one, such as /usr/local/share/man/man1")
+	}
+	if err := writeManual(root, folder); err != nil {
+		return err
+	}
+	pages := pagesOf(root)
+	if a.json {
+		return a.printJSON(map[string]any{"folder": folder, "pages": pages})
+	}
+	if !a.quiet {
+		fmt.Fprintf(a.out, "%s in %s\n", terminal.Counted(len(pages), "page"), terminal.Clean(folder))
+	}
+	return nil
+}
+
+// pagesOf names the pages of a command and of those below it.
+func pagesOf(c *cobra.Command) []string {
+	pages := []string{strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"}
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() && !below.IsAdditionalHelpTopicCommand() {
+			pages = append(pages, pagesOf(below)...)
+		}
+	}
+	return pages
 }
 
 func writeManual(root *cobra.Command, folder string) error {

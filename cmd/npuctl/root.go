@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,7 +131,30 @@ func newRootCommand(a *app) *cobra.Command {
 	flags.BoolVar(&a.noColor, "no-color", false, "no colour, even on a terminal")
 	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newConfigCommand(a), newValidateCommand(a), newSimulateCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
 	root.AddCommand(newVersionCommand(a))
+	nameShells(root)
 	return root
+}
+
+// nameShells adds the completion command, which would take any word for a shell and say
+// nothing.
+func nameShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		var shells []string
+		for _, shell := range c.Commands() {
+			shells = append(shells, shell.Name())
+		}
+		c.Args = func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return fault.New(fault.Usage, "there is no completion for %q", args[0]).With("%s", suggest.Text(args[0], shells))
+		}
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 }
 
 // unknownCommand is the failure of a command that there is not.
@@ -337,10 +361,26 @@ func takes(names ...string) cobra.PositionalArgs {
 		}
 		what := strings.Join(names, " ")
 		if what == "" {
-			what = "no argument"
+			what = "no arguments"
 		}
-		return fault.New(fault.Usage, "%s takes %s, not %s", cmd.CommandPath(), what, terminal.Counted(len(args), "argument")).With("see %s --help", cmd.CommandPath())
+		return fault.New(fault.Usage, "%s takes %s, and was given %s", cmd.CommandPath(), what, given(args)).With("see %s --help", cmd.CommandPath())
 	}
+}
+
+// given tells the arguments of a command line, as far as a line has room for them.
+func given(args []string) string {
+	const most = 3
+	if len(args) == 0 {
+		return "nothing"
+	}
+	words := make([]string, 0, most)
+	for _, arg := range args[:min(len(args), most)] {
+		words = append(words, strconv.Quote(arg))
+	}
+	if len(args) > most {
+		words = append(words, "…")
+	}
+	return strings.Join(words, " ")
 }
 
 // completeModel completes the argument of a command that takes one model.
