@@ -69,8 +69,14 @@ func optimiseAndRun(t *testing.T, c conformance.Case, bound bool) error {
 		bindInputs(m, sets[0].Inputs)
 		sets = sets[:1]
 	}
-	if _, err := onnxpass.Optimize(t.Context(), m, onnxpass.Options{Verify: true}); err != nil {
+	report, err := onnxpass.Optimize(t.Context(), m, onnxpass.Options{Verify: true})
+	if err != nil {
 		return err
+	}
+	for _, found := range report.Conflicts {
+		if !found.Warning {
+			return fmt.Errorf("it runs, and is told to contradict itself: %s", found.Message)
+		}
 	}
 	program, err := eval.Prepare(m, eval.Options{Threads: 1, MaxBytes: 1 << 30})
 	if err != nil {

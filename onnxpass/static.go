@@ -79,7 +79,7 @@ func inputReason(g *onnx.Graph, v *onnx.Value) string {
 		switch {
 		case d.Known:
 		case d.Param != "":
-			open = append(open, fmt.Sprintf("dim %d is %q (--dim %s=N)", i, d.Param, d.Param))
+			open = append(open, fmt.Sprintf("dim %d is %q (--dim %s=SIZE)", i, d.Param, d.Param))
 		default:
 			open = append(open, fmt.Sprintf("dim %d has no name (--input-shape %s:…)", i, v.Name()))
 		}

@@ -18,7 +18,7 @@ func TestReasonsOfInputs(t *testing.T) {
 		{nil, "declares no element type"},
 		{&onnx.Type{Kind: onnx.KindTensor, Shape: &onnx.Shape{Dims: []onnx.Dim{onnx.KnownDim(2)}}}, "declares no element type"},
 		{&onnx.Type{Kind: onnx.KindTensor, Elem: tensor.Float32}, "fix it with --input-shape x:…"},
-		{&onnx.Type{Kind: onnx.KindTensor, Elem: tensor.Float32, Shape: open}, `dim 0 has no name (--input-shape x:…), dim 1 is "n" (--dim n=N)`},
+		{&onnx.Type{Kind: onnx.KindTensor, Elem: tensor.Float32, Shape: open}, `dim 0 has no name (--input-shape x:…), dim 1 is "n" (--dim n=SIZE)`},
 		{&onnx.Type{Kind: onnx.KindSequence, Inner: &onnx.Type{Kind: onnx.KindTensor, Elem: tensor.Float32, Shape: open}}, "sequence(FLOAT[?,n]): no flag fixes"},
 	} {
 		m := onnx.NewModel(10, 21)

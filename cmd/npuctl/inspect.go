@@ -85,7 +85,7 @@ func (a *app) printDescription(d *modelstats.Description) error {
 		return err
 	}
 	for _, axis := range d.DynamicAxes {
-		w.line("dynamic", "%s: %s (--dim %s=N fixes it)", terminal.Clean(axis.Name), terminal.Clean(strings.Join(axis.Places, ", ")), terminal.Clean(axis.Name))
+		w.line("dynamic", "%s: %s (--dim %s=SIZE fixes it)", terminal.Clean(axis.Name), terminal.Clean(strings.Join(axis.Places, ", ")), terminal.Clean(axis.Name))
 	}
 	if err := histogram(d).Write(a.out); err != nil {
 		return err

@@ -108,6 +108,8 @@ func (a *app) optimize(cmd *cobra.Command, f *optimizeFlags, input string) error
 	switch {
 	case fault.FamilyOf(err) == fault.Goal && result != nil:
 		return a.goalMissed(job, result, err)
+	case err != nil && result != nil && len(result.Conflicts) > 0:
+		return &detailed{err, map[string]any{"conflicts": result.Conflicts}}
 	case err != nil:
 		return err
 	case a.json:

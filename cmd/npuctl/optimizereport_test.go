@@ -23,7 +23,7 @@ func TestDynamicIsShort(t *testing.T) {
 	}
 	add(`the shape that NonZero node "where" gives depends on its data`)
 	add(`it is an input of graph "body" of Loop node "turn"`)
-	add(`the input is open: dim 0 is "batch" (--dim batch=N)`)
+	add(`the input is open: dim 0 is "batch" (--dim batch=SIZE)`)
 	var out strings.Builder
 	printDynamic(&out, list)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -144,7 +144,7 @@ func TestRefusals(t *testing.T) {
 		"a family":                    {fixedModel, "", func(j *Job) { j.SoCs = []string{"310P"} }, fault.Usage, "Ascend310P3"},
 		"no name of a chip":           {fixedModel, "", func(j *Job) { j.SoCs = []string{"910B33"} }, fault.Usage, "Ascend910B3"},
 		"open with --static":          {imageModel, "", func(j *Job) { j.Static = true }, fault.Goal, "dim 0 of input x is open (3 dims in all)"},
-		"open without a word":         {imageModel, "", func(j *Job) {}, fault.Usage, "fix them with --batch N --dim height=N --dim width=N, give sizes with --gears, or say --dynamic"},
+		"open without a word":         {imageModel, "", func(j *Job) {}, fault.Usage, "fix them with --batch N --dim height=SIZE --dim width=SIZE, give sizes with --gears, or say --dynamic"},
 		"static and gears":            {imageModel, "", func(j *Job) { j.Static, j.Gears = true, "1,2" }, fault.Usage, "exclude each other"},
 		"gears that do not fit":       {imageModel, "", func(j *Job) { j.Gears = "1,2;3" }, fault.Usage, "gear 1,2 has 2 numbers"},
 		"too many gears":              {textModel, "", func(j *Job) { j.Gears, j.Sizes.Batch = numbersTo(101), 1 }, fault.Usage, "101 gears, Ascend910B3 takes at most 100"},

@@ -104,7 +104,7 @@ func openDims(inputs []gears.Input) []OpenDim {
 				ways = append(ways, "--batch N")
 			}
 			if d.Name != "" {
-				ways = append(ways, fmt.Sprintf("--dim %s=N", d.Name))
+				ways = append(ways, fmt.Sprintf("--dim %s=SIZE", d.Name))
 			} else if i > 0 { // no shorter way
 				ways = append(ways, fmt.Sprintf("--input-shape %s:%s", in.Name, dimsText(in)))
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/npuctl/npuctl/internal/modelstats"
 	"github.com/npuctl/npuctl/internal/suggest"
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/infer"
 	"github.com/npuctl/npuctl/onnxpass"
 )
 
@@ -81,6 +82,9 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 		return nil, sort(err, j.Input)
 	}
 	r.after(m, report)
+	if why, impossible := modelfile.Impossible(report.Conflicts); impossible {
+		return r, j.impossible(ctx, why)
+	}
 	if j.Static && !r.Static {
 		return r, notStatic(r)
 	}
@@ -99,6 +103,26 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	}
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
+}
+
+// impossible is the failure of a graph that contradicts itself, so that no run of it can
+// end well. Where the file alone does not, the sizes that were given are to blame.
+func (j Job) impossible(ctx context.Context, why string) error {
+	m, err := modelfile.Open(j.Input)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	alone := infer.New(m, infer.Options{})
+	if err := alone.Run(ctx); err != nil {
+		return err
+	}
+	if _, always := modelfile.Impossible(alone.Conflicts()); always {
+		return fault.New(fault.Input, "%s: no inputs suit the model: %s; nothing was written", j.Input, why).
+			With("correct the export; `npuctl inspect` lists everything that contradicts itself")
+	}
+	return fault.New(fault.Usage, "%s: with the sizes or values given, no inputs suit the model: %s; nothing was written", j.Input, why).
+		With("give sizes that go together")
 }
 
 // settle fills in what the job leaves open and refuses what would overwrite the input.

@@ -114,7 +114,10 @@ func split(c *call) {
 	if !ok {
 		return
 	}
-	sizes := c.splitSizes(dims[axis])
+	sizes, explicit := c.splitSizes(dims[axis])
+	if explicit {
+		c.checkPieces(sizes, dims[axis])
+	}
 	offset := Const(0)
 	for i := range c.outputs {
 		out := slices.Clone(dims)
@@ -128,22 +131,40 @@ func split(c *call) {
 	}
 }
 
-func (c *call) splitSizes(whole Dim) []Dim {
+// checkPieces holds the sizes that a Split is given against its outputs and its axis.
+func (c *call) checkPieces(sizes []Dim, whole Dim) {
+	if len(sizes) == 0 {
+		return // an input that is not known
+	}
+	if len(sizes) != len(c.outputs) {
+		c.conflictf("sizes of %d pieces for %d outputs", len(sizes), len(c.outputs))
+		return
+	}
+	sum := Const(0)
+	for _, size := range sizes {
+		sum = sum.Add(size)
+	}
+	if sum.Differ(whole) {
+		c.conflictf("the sizes [%s] add up to %s, and the axis of %s has %s", join(sizes), sum, c.describe(0), whole)
+	}
+}
+
+// splitSizes gives the size of each piece; explicit says that the model lists them.
+func (c *call) splitSizes(whole Dim) (sizes []Dim, explicit bool) {
 	if list, ok := c.intList("split"); ok && c.opset < 13 {
-		sizes := make([]Dim, len(list))
+		sizes = make([]Dim, len(list))
 		for k, n := range list {
 			sizes[k] = Const(n)
 		}
-		return sizes
+		return sizes, true
 	}
 	if c.has(1) {
-		var sizes []Dim
 		for _, v := range c.elements(1) {
 			sizes = append(sizes, v.Dim())
 		}
-		return sizes
+		return sizes, true
 	}
-	return c.equalPieces(whole, len(c.outputs))
+	return c.equalPieces(whole, len(c.outputs)), false
 }
 
 // equalPieces divides an axis. Since opset 18 the last piece may be smaller.
