@@ -90,7 +90,10 @@ func (m *Model) save(path string, o SaveOptions) error {
 			return err
 		}
 		files = append(files, f)
-		return m.source.streamTo(f.File, stream)
+		if err := m.source.streamTo(f.File, stream); err != nil {
+			return f.Told(err)
+		}
+		return nil
 	}
 	if len(plan.tensors) > 0 {
 		if err := write(plan.path, plan.stream); err != nil {

@@ -44,8 +44,7 @@ func (a *app) report(err error) {
 	if errors.As(err, &t) {
 		return
 	}
-	// It may quote names of a model, and what another program printed.
-	fmt.Fprintf(a.err, "npuctl: %s\n", terminal.CleanLines(err.Error()))
+	fmt.Fprintf(a.err, "npuctl: %s\n", readable(err.Error()))
 	// A flag that does not parse keeps those behind it from being read.
 	if !a.json && (a.isRunning || !wantsJSON(a.args)) {
 		return
@@ -71,6 +70,20 @@ func (a *app) report(err error) {
 	if err := a.printJSON(object); err != nil {
 		fmt.Fprintf(a.err, "npuctl: %v\n", err)
 	}
+}
+
+// longestLine is how many characters of a failure's line are printed. A graph nested a
+// hundred deep names every graph on the way; --json has them all.
+const longestLine = 1000
+
+// readable makes a failure fit to print: it may quote names of a model, and what another
+// program printed.
+func readable(text string) string {
+	lines := strings.Split(terminal.CleanLines(text), "\n")
+	for i, line := range lines {
+		lines[i] = terminal.Shorten(line, longestLine)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // wantsJSON says whether --json stands among arguments that were not all read.

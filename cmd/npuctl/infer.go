@@ -68,7 +68,7 @@ func newInferCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.ascendLibrary, "ascend-lib", "", "AscendCL `library`, or its folder, for --engine ascend")
 	flags.IntVar(&f.device, "device", 0, "`number` of the NPU for --engine ascend")
 	flags.IntVar(&f.threads, "threads", 0, "`cores` to use (default all)")
-	flags.StringVar(&f.memory, "max-memory", "", "how much the built-in interpreter may take for intermediate results (`size`; default 8GiB)")
+	flags.StringVar(&f.memory, "max-memory", "", "how much the built-in interpreter may take for intermediate results (`size`; default 8GiB; 16GiB for one of them whatever it is)")
 	flags.StringVarP(&f.output, "output", "o", "", "`folder`, or .npz file, for the outputs")
 	flags.StringVar(&f.saveInputs, "save-inputs", "", "`folder`, or .npz file, for the inputs that were used: for another run on the same")
 	flags.StringVar(&f.format, "format", "npy", "`form` of the files in the folder: npy, or pb (input_0.pb, output_0.pb, as ONNX's test data)")

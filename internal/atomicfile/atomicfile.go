@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // File is a file that is being written and is not yet in its place.
@@ -38,10 +39,30 @@ func Write(path string, write func(*os.File) error) error {
 	}
 	defer f.Abort()
 	if err := write(f.File); err != nil {
-		return err
+		return f.Told(err)
 	}
 	return Commit(f)
 }
+
+// Told is a failure of writing to the file without the temporary name, which nobody
+// asked for and which is gone when somebody reads of it.
+func (f *File) Told(err error) error {
+	text := strings.ReplaceAll(err.Error(), "write "+f.Name()+": ", "")
+	text = strings.ReplaceAll(text, f.Name(), f.target)
+	if text == err.Error() {
+		return err
+	}
+	return &told{err, text}
+}
+
+// told is a failure in other words.
+type told struct {
+	error
+	text string
+}
+
+func (t *told) Error() string { return t.text }
+func (t *told) Unwrap() error { return t.error }
 
 // Create begins a file that [Commit] puts at path. An existing target keeps its
 // permissions; a symbolic link keeps pointing where it did and the file it points
@@ -176,10 +197,13 @@ func Commit(files ...*File) error {
 func (f *File) finish(sync bool) error {
 	if sync {
 		if err := f.Sync(); err != nil {
-			return err
+			return f.Told(err)
 		}
 	}
-	return f.Close()
+	if err := f.Close(); err != nil {
+		return f.Told(err)
+	}
+	return nil
 }
 
 // old is the name under which the replaced file lives on until all are placed.

@@ -2,6 +2,8 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -248,5 +250,28 @@ func TestCommitOfTwo(t *testing.T) {
 		}
 		holds(t, first, content, "second")
 		holds(t, second, content, "first")
+	}
+}
+
+// A failure names the file that was asked for, not the one that stood in for it.
+func TestFailuresNameTheTarget(t *testing.T) {
+	target := filepath.Join(t.TempDir(), "model.onnx")
+	full := errors.New("no space left on device")
+	for _, c := range []struct {
+		name string
+		fail func(f *os.File) error
+		want string
+	}{
+		{"of writing", func(f *os.File) error { return &fs.PathError{Op: "write", Path: f.Name(), Err: full} }, "no space left on device"},
+		{"of something else", func(f *os.File) error { return &fs.PathError{Op: "sync", Path: f.Name(), Err: full} }, "sync " + target + ": no space left on device"},
+		{"wrapped", func(f *os.File) error {
+			return fmt.Errorf("tensor 3: %w", &fs.PathError{Op: "write", Path: f.Name(), Err: full})
+		}, "tensor 3: no space left on device"},
+		{"of the content", func(*os.File) error { return full }, "no space left on device"},
+	} {
+		err := Write(target, c.fail)
+		if !errors.Is(err, full) || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/eval"
 	"github.com/npuctl/npuctl/onnx/infer"
+	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnxpass"
 )
 
@@ -165,5 +166,5 @@ func fromInputs(m *onnx.Model) map[*onnx.Value]bool {
 
 // isFinal says whether other inputs would meet the same failure.
 func isFinal(err error) bool {
-	return errors.Is(err, eval.ErrUnsupported) || errors.Is(err, eval.ErrBudget) || errors.Is(err, eval.ErrFault) || isDeviceFault(err) || isShortage(err)
+	return errors.Is(err, eval.ErrUnsupported) || errors.Is(err, eval.ErrBudget) || errors.Is(err, tensor.ErrTooLarge) || errors.Is(err, eval.ErrFault) || isDeviceFault(err) || isShortage(err)
 }

@@ -299,6 +299,8 @@ func (j Job) sort(ctx context.Context, doing string, err error, r *Result) error
 		return fault.New(fault.Internal, "%w", err).With("please report it with the model, or its `npuctl inspect --json`")
 	case errors.Is(err, eval.ErrBudget):
 		return fault.New(fault.Missing, "%w", err).With("allow more with --max-memory")
+	case errors.Is(err, tensor.ErrTooLarge):
+		return fault.New(fault.Missing, "%w", err).With("if such a size is meant, try --engine %s: the built-in interpreter's arrays are bounded", other)
 	case errors.Is(err, eval.ErrUnsupported), errors.As(err, &ort) && ort.Code == onnxruntime.CodeNotImplemented:
 		return fault.New(fault.Missing, "%w", err).With("try --engine %s", other)
 	case r.otherChip != "" && doing == "load": // the likeliest reason, whatever the code

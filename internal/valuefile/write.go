@@ -61,7 +61,7 @@ func Write(target, format string, side Side, values []Named) (paths []string, er
 		}
 		files = append(files, f)
 		if err := write(f); err != nil {
-			return nil, fmt.Errorf("write %s %q: %w", side, values[i].Name, err)
+			return nil, fmt.Errorf("write %s %q: %w", side, values[i].Name, f.Told(err))
 		}
 		paths = append(paths, path)
 	}
