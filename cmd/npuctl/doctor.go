@@ -49,8 +49,15 @@ func (a *app) printMachine(r doctor.Report) {
 	if r.MemoryBytes > 0 {
 		w.line("memory", "%s", terminal.Bytes(r.MemoryBytes))
 	}
+	looked := map[string]string{} // which component told of these places first
 	for _, c := range r.Components {
 		fmt.Fprintln(a.out)
+		places := strings.Join(c.Looked, "\n")
+		if first := looked[places]; first != "" {
+			c.Looked = []string{"the places of " + first}
+		} else if len(c.Looked) > 1 {
+			looked[places] = c.Name
+		}
 		printComponent(a, p, c)
 	}
 }
@@ -74,9 +81,5 @@ func printComponent(a *app, p terminal.Palette, c doctor.Component) {
 			w.line(line.label, "%s", terminal.Clean(line.text))
 		}
 	}
-	label := "  looked at"
-	for _, place := range c.Looked {
-		w.line(label, "%s", terminal.Clean(place))
-		label = ""
-	}
+	w.list("  looked at", c.Looked)
 }

@@ -124,7 +124,7 @@ func (w labelled) static(r *optimization.Result) {
 		w.line("static", "%s", w.p.Good("yes"))
 		return
 	}
-	w.line("static", "%s: %d tensors have shapes that are known only when running", w.p.Warn("no"), len(r.Dynamic))
+	w.line("static", "%s: %s of shapes that are known only when running", w.p.Warn("no"), terminal.Counted(len(r.Dynamic), "tensor"))
 	for i, g := range groupDynamic(r.Dynamic) {
 		if i == shown {
 			w.line("", "and more (--static lists all)")

@@ -1,16 +1,20 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/cannemu"
+	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/onnxruntime"
+	"github.com/npuctl/npuctl/internal/tritonserver"
 )
 
 // findRuntime finds and opens ONNX Runtime.
@@ -213,5 +217,29 @@ func (m machine) npuSMI() Component {
 }
 
 func (m machine) triton() Component {
-	return m.program(Component{Name: "tritonserver", NeededFor: "serving from a Triton model repository (next release)", Remedy: "use NVIDIA's Triton container, or build the server"}, "tritonserver")
+	c := Component{Name: "tritonserver", NeededFor: "validate --load, which has the server itself load a repository"}
+	name, err := m.server()
+	if err != nil {
+		c.Looked = []string{err.Error()}
+		var missing *fault.Error
+		if errors.As(err, &missing) {
+			c.Looked, c.Remedy = []string{missing.Err.Error()}, missing.Remedy
+		}
+		return c
+	}
+	c.Found, c.Path = true, name
+	return c
+}
+
+// serverPatience is how long programs may take to say whether they have a Triton server.
+const serverPatience = 5 * time.Second
+
+func findServer() (name string, err error) {
+	ctx, stop := context.WithTimeout(context.Background(), serverPatience)
+	defer stop()
+	i, err := tritonserver.Find(ctx)
+	if err != nil {
+		return "", err
+	}
+	return i.String(), nil
 }

@@ -1,9 +1,9 @@
 // Package doctor says what is on this machine: the processor, the engines, CANN and
 // its devices, what each is needed for and how to get what is missing.
 //
-// It only looks: files, the environment and the path for programs. No program is
-// run; the one library that is opened is ONNX Runtime, because its version stands
-// nowhere else.
+// It only looks: files, the environment and the path for programs. The one library that
+// is opened is ONNX Runtime, because its version stands nowhere else, and the only
+// programs that run are those that know of a Triton server: python3, docker, podman.
 package doctor
 
 import (
@@ -68,12 +68,18 @@ type machine struct {
 	which  func(program string) (string, error)
 	ort    func() (path, version string, tried []string, err error)
 	acl    func() (paths, tried []string, err error)
+	server func() (name string, err error) // the Triton server that validate --load would start
 }
 
 // Examine looks at this machine; version is npuctl's own.
 func Examine(version string) Report {
 	home, _ := os.UserHomeDir() // without one, the places below it are left out
-	m := machine{root: "/", home: home, getenv: os.Getenv, which: exec.LookPath, ort: findRuntime, acl: func() ([]string, []string, error) { return ascendcl.Find("") }, os: runtime.GOOS, cgo: hasCGo}
+	m := machine{
+		root: "/", home: home, getenv: os.Getenv, which: exec.LookPath, os: runtime.GOOS, cgo: hasCGo,
+		ort:    findRuntime,
+		acl:    func() ([]string, []string, error) { return ascendcl.Find("") },
+		server: findServer,
+	}
 	return Report{
 		Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CGo: hasCGo,
 		CPU:         CPU{Model: m.processor(), Cores: runtime.GOMAXPROCS(0), Features: cpuFeatures()},

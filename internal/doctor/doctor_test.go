@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/npuctl/npuctl/internal/fault"
 )
 
 // board is a machine whose files and programs are those given.
@@ -42,6 +44,9 @@ func board(t *testing.T, files map[string]string, programs ...string) machine {
 		},
 		acl: func() ([]string, []string, error) {
 			return nil, []string{"/usr/local/Ascend/cann/lib64"}, errors.New("none")
+		},
+		server: func() (string, error) {
+			return "", fault.New(fault.Missing, "this machine has none").With("install one")
 		},
 	}
 }
@@ -132,7 +137,7 @@ func TestTheEmulatorIsOffered(t *testing.T) {
 
 func TestDriverDevicesAndPrograms(t *testing.T) {
 	m := board(t, map[string]string{"usr/local/Ascend/driver/version.info": "Version=24.1.rc3\n", "dev/davinci0": "", "dev/davinci12": "", "dev/davinci_manager": ""},
-		"/usr/local/sbin/npu-smi", "/opt/tritonserver/bin/tritonserver")
+		"/usr/local/sbin/npu-smi")
 	if c := m.driver(); c.Version != "24.1.rc3" {
 		t.Errorf("driver %+v", c)
 	}
@@ -142,7 +147,11 @@ func TestDriverDevicesAndPrograms(t *testing.T) {
 	if c := m.npuSMI(); c.Path != "/usr/local/sbin/npu-smi" || c.Remedy != "" {
 		t.Errorf("npu-smi %+v", c)
 	}
-	if c := m.triton(); !c.Found {
+	if c := m.triton(); c.Found || c.Remedy != "install one" || c.Looked[0] != "this machine has none" {
+		t.Errorf("tritonserver %+v", c)
+	}
+	m.server = func() (string, error) { return "nvidia-pytriton of /usr/bin/python3", nil }
+	if c := m.triton(); !c.Found || c.Path != "nvidia-pytriton of /usr/bin/python3" {
 		t.Errorf("tritonserver %+v", c)
 	}
 	if c := m.atc(); c.Found || c.Remedy == "" || c.Looked[len(c.Looked)-1] != "atc (PATH): not there" {
