@@ -88,7 +88,7 @@ func TestUnary(t *testing.T) {
 		{opset: 13, stored: "int8[2] a = {-128, 5}", node: "y = Neg (a)", want: "INT8[2]{-128, -5}"},
 		{opset: 13, stored: "int8[2] a = {-128, -5}", node: "y = Abs (a)", want: "INT8[2]{-128, 5}"},
 		{opset: 13, stored: "float[2] a = {-0, -inf}", node: "y = Abs (a)", want: "FLOAT[2]{0, +Inf}"},
-		{opset: 13, stored: "float[4] a = {-3, 0, 7, nan}", node: "y = Sign (a)", want: "FLOAT[4]{-1, 0, 1, NaN}"},
+		{opset: 13, stored: "float[4] a = {-3, 0, 7, nan}", node: "y = Sign (a)", want: "FLOAT[4]{-1, 0, 1, NaN}", folds: ErrUndefined},
 		{opset: 13, stored: "uint8[2] a = {0, 255}", node: "y = Sign (a)", want: "UINT8[2]{0, 1}"},
 		{opset: 22, stored: "float[5] a = {0.5, 1.5, 2.5, -0.5, -2.7}", node: "y = Round (a)", want: "FLOAT[5]{0, 2, 2, -0, -3}"},
 		{opset: 13, stored: "float16 a = {3}", node: "y = Reciprocal (a)", want: "FLOAT16[]{0.33325195}"},

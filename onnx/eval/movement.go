@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"math"
 	"slices"
 
 	"github.com/npuctl/npuctl/onnx/tensor"
@@ -325,8 +326,10 @@ func (c *Call) slice(starts, ends, list, steps []int64) error {
 		if steps[i] == 0 {
 			return c.Errorf("the step of axis %d is 0", axis)
 		}
-		if steps[i] < 0 && starts[i] < -int64(shape[axis]) {
-			if err := c.Undefined("a backward slice from before the start"); err != nil {
+		// Runtimes do not agree on these, and nobody means them.
+		toEnd := ends[i] == math.MaxInt64 || ends[i] == math.MaxInt32
+		if steps[i] < 0 && (toEnd || starts[i] < -int64(shape[axis])) {
+			if err := c.Undefined("a backward slice from before the start, or to the end"); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/npuctl/npuctl/onnx/tensor"
@@ -19,16 +20,22 @@ var orderOperators = []operator{
 // larger than everything else, but for ArgMin, which finds it, too, as NumPy does.
 func (c *Call) orderable(d *tensor.Dense) (*tensor.Dense, error) {
 	d, err := c.widen(d)
-	if err != nil || !c.Strict() || !d.Type().IsFloat() {
-		return d, err
+	if err != nil {
+		return nil, err
+	}
+	return d, c.foldsNaN(d, "the order of NaN")
+}
+
+// foldsNaN refuses to fold what a call makes of NaN, where the specification is silent.
+func (c *Call) foldsNaN(d *tensor.Dense, what string) error {
+	if !c.Strict() || !d.Type().IsFloat() {
+		return nil
 	}
 	values, _ := d.Float64s()
-	for _, v := range values {
-		if v != v {
-			return nil, c.Undefined("the order of NaN")
-		}
+	if slices.ContainsFunc(values, math.IsNaN) {
+		return c.Undefined("%s", what)
 	}
-	return d, nil
+	return nil
 }
 
 var argumentKernels = tensor.Numbers[func(in *tensor.Dense, l line, most, last bool) int64]{

@@ -52,6 +52,11 @@ func unary(op unaryOp) Kernel {
 		if err != nil {
 			return err
 		}
+		if op == opSign {
+			if err := c.foldsNaN(d, "the sign of NaN"); err != nil {
+				return err
+			}
+		}
 		switch d.Type() {
 		case tensor.Float16:
 			return c.setOutput(mapped(c, d, viaFloat32(tensor.F16From, unaryLoop[float32](op))))

@@ -20,6 +20,11 @@ func nonZero(c *Call) error {
 	if err != nil {
 		return err
 	}
+	if d.Rank() == 0 {
+		if err := c.Undefined("the places of a single number"); err != nil {
+			return err
+		}
+	}
 	var places []int
 	keep := func(i int, zero bool) {
 		if !zero {
