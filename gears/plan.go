@@ -1,7 +1,9 @@
 package gears
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,9 +91,9 @@ func Parse(text string) (gears [][]int64, err error) {
 	for _, part := range strings.Split(text, ";") {
 		var gear []int64
 		for _, word := range strings.Split(part, ",") {
-			n, err := strconv.ParseInt(strings.TrimSpace(word), 10, 32)
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("%q is no size: give whole numbers from 1 on", strings.TrimSpace(word))
+			n, err := parseSize(strings.TrimSpace(word))
+			if err != nil {
+				return nil, err
 			}
 			gear = append(gear, n)
 		}
@@ -101,6 +103,18 @@ func Parse(text string) (gears [][]int64, err error) {
 		}
 	}
 	return gears, nil
+}
+
+// parseSize reads one size of a gear.
+func parseSize(word string) (int64, error) {
+	n, err := strconv.ParseInt(word, 10, 32)
+	switch {
+	case errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(word, "-"):
+		return 0, fmt.Errorf("%s is too large for a size: at most %d", word, math.MaxInt32)
+	case err != nil || n < 1:
+		return 0, fmt.Errorf("%q is no size: give whole numbers from 1 to %d", word, math.MaxInt32)
+	}
+	return n, nil
 }
 
 // Fit makes a plan of a list of gears for a model. A gear has a number for each

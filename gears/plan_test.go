@@ -52,7 +52,7 @@ func TestFitRefuses(t *testing.T) {
 		"nothing":         {speech, " ; ", "no gears"},
 		"no number":       {speech, "262;x", `"x" is no size`},
 		"zero":            {speech, "0;1", `"0" is no size`},
-		"too large":       {speech, "99999999999;1", "is no size"},
+		"too large":       {speech, "99999999999;1", "99999999999 is too large for a size: at most 2147483647"},
 		"twice":           {speech, "262;326;262", "262 is given twice"},
 		"one":             {speech, "262", "at least two"},
 		"too few numbers": {image, "224;336", "gear 224 has 1 number, the model leaves 2 axes open: x[2], x[3]"},

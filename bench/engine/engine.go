@@ -23,10 +23,16 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
+
+// ErrBroken is wrapped by the errors of an instance that can run nothing any more: it was
+// left in the midst of a run that could not be stopped, or its device is gone. Who has it
+// closes it and makes another. Any other error of a run is of that run alone.
+var ErrBroken = errors.New("the instance cannot be used any more")
 
 // Engine makes models ready to run. Goroutines may share it.
 type Engine interface {
@@ -114,15 +120,27 @@ type Times struct {
 // Close.
 type Instance interface {
 	// Input gives the memory of an input for the next run, of the shape that it is to have.
-	// It is to be filled by the caller, and holds whatever was in it. An optional input
-	// that is not asked for before a run is left out of it.
+	// It is to be filled by the caller, and holds whatever the caller last left in it: the
+	// engine does not write to it. Asked again for the same shape it is the same memory
+	// with the same elements, until another shape was asked for. An optional input that is
+	// not asked for before a run is left out of it; any other that is not is an error of
+	// the run.
 	Input(i int, shape []int64) (Buffer, error)
 	// Run computes the outputs. When the context ends it comes back soon with the
 	// context's error; an instance that could not stop its run gives an error for every
-	// later one.
+	// later one, which wraps [ErrBroken].
 	Run(ctx context.Context) (Times, error)
 	// Output gives what the last run computed. It is valid until the next one.
 	Output(i int) Buffer
 	// Close gives back what the instance holds.
 	Close() error
+}
+
+// Borrower is an instance that can also read an input where the caller has it: an engine of
+// the CPU. It saves the copy where a batch is one request.
+type Borrower interface {
+	Instance
+	// Borrow takes the place of Input for the next run. The memory must stay as it is until
+	// the run is over; the engine does not write to it, and no output stands on it.
+	Borrow(i int, b Buffer) error
 }

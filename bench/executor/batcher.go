@@ -67,6 +67,7 @@ func (b *Batcher) recycle(done *Batch) {
 func (b *Batcher) arrive(now time.Duration, r *Request) bool {
 	if !b.rules.Dynamic {
 		alone := b.newBatch()
+		r.Joined = now
 		alone.add(r)
 		alone.queued = true
 		b.ready.push(alone)
@@ -250,6 +251,7 @@ func (b *Batcher) fill(now time.Duration, count int) {
 		r := c.next
 		c.advance()
 		b.leave(r)
+		r.Joined = now
 		b.open.add(r)
 	}
 	if count > 0 && !b.open.queued {
@@ -365,6 +367,23 @@ func (b *Batcher) takeBack(r *Request) {
 		return
 	}
 	b.recycle(from)
+}
+
+// all gives the requests that wait or are in batches that do.
+func (b *Batcher) all() (list []*Request) {
+	for _, l := range b.queue.levels {
+		for _, half := range []*Request{l.waiting.first, l.delayed.first} {
+			for r := half; r != nil; r = r.next {
+				list = append(list, r)
+			}
+		}
+	}
+	for _, l := range []*line{&b.taken, &b.ready} {
+		for _, batch := range l.batches[l.head:] {
+			list = append(list, batch.Requests...)
+		}
+	}
+	return list
 }
 
 // nextWake is when the batcher must be called again.

@@ -30,6 +30,18 @@
 // Every request that was submitted is answered exactly once. A lease of an instance ends
 // with Finish, whatever the run came to.
 //
+// # Rows
+//
+// [Model] is the runner for the engines of package engine. [NewModel] holds a model against
+// the setup before anything runs. [NewLive] then has each worker make its instance, on the
+// goroutine that will run it. A request carries a [Payload]: rows of inputs, room for rows
+// of outputs. Those of a batch are joined in the memory of the instance, padded to the gear
+// with zeros, and the outputs cut back to whom they belong. [Request.Stages] says where the
+// time went; its parts sum to the latency.
+//
+// A run that fails fails its batch. An instance that breaks is made anew, and when that is
+// not possible its worker takes no more batches: see [ErrOutOfService].
+//
 // # Memory
 //
 // Requests belong to the caller, who may use one again after its answer; a batch belongs

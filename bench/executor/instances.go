@@ -2,16 +2,24 @@ package executor
 
 import "slices"
 
-// instances are the leases of the instances of a model and of the streams of its devices.
+// instances are the leases of the instances of a model, of the streams of its devices, and
+// of the workers that run on these.
 type instances struct {
 	devices []int   // of each instance
 	place   []int   // of its device in running
-	busy    []bool  // by instance
+	busy    []bool  // by instance; one that has lost its worker stays so
 	running []int   // streams in use by device
 	streams int     // of each device; 0 is no limit
 	each    int     // streams that a batch takes
-	taken   int     // streams in use on all devices
 	holds   [][]int // by instance: the places of the streams that its batch takes
+
+	// free are the workers by place; nil where streams have no limit and a batch takes
+	// several, as only a simulation has it.
+	free     [][]int
+	lost     []bool  // by worker: out of service
+	lent     [][]int // by instance: the workers of its batch
+	idle     int     // workers in free
+	capacity int     // workers in service
 }
 
 // distinct gives the numbers of devices, ascending, each once.
@@ -22,11 +30,22 @@ func distinct(devices []int) []int {
 func newInstances(s *Setup) instances {
 	numbers := distinct(s.Devices)
 	in := instances{devices: s.Devices, streams: s.Streams, each: max(1, s.StreamsPerBatch),
-		busy: make([]bool, len(s.Devices)), holds: make([][]int, len(s.Devices)), running: make([]int, len(numbers))}
+		busy: make([]bool, len(s.Devices)), holds: make([][]int, len(s.Devices)), lent: make([][]int, len(s.Devices)),
+		running: make([]int, len(numbers))}
 	for _, device := range s.Devices {
 		at, _ := slices.BinarySearch(numbers, device)
 		in.place = append(in.place, at)
 	}
+	if in.streams == 0 && in.each > 1 {
+		return in
+	}
+	in.free = make([][]int, len(numbers))
+	for worker, device := range s.Workers() {
+		at, _ := slices.BinarySearch(numbers, device)
+		in.free[at] = append(in.free[at], worker)
+		in.lost = append(in.lost, false)
+	}
+	in.idle, in.capacity = len(in.lost), len(in.lost)
 	return in
 }
 
@@ -34,7 +53,7 @@ func newInstances(s *Setup) instances {
 // first; and where a batch takes several streams the others, each on the device that then
 // uses the fewest. It takes nothing when streams are lacking.
 func (in *instances) lease() (instance int, ok bool) {
-	if in.streams > 0 && in.taken+in.each > in.streams*len(in.running) {
+	if in.free != nil && in.idle < in.each {
 		return 0, false
 	}
 	best := -1
@@ -55,7 +74,7 @@ func (in *instances) lease() (instance int, ok bool) {
 }
 
 func (in *instances) isFree(place int) bool {
-	return in.streams == 0 || in.running[place] < in.streams
+	return in.free == nil || len(in.free[place]) > 0
 }
 
 // leastLoaded is the device with a free stream that uses the fewest. There must be one.
@@ -69,19 +88,46 @@ func (in *instances) leastLoaded() int {
 	return best
 }
 
-// hold has the batch of an instance take a stream.
+// hold has the batch of an instance take a stream, and the worker that was used last.
 func (in *instances) hold(instance, place int) {
 	in.holds[instance] = append(in.holds[instance], place)
 	in.running[place]++
-	in.taken++
+	if in.free == nil {
+		return
+	}
+	last := len(in.free[place]) - 1
+	in.lent[instance] = append(in.lent[instance], in.free[place][last])
+	in.free[place] = in.free[place][:last]
+	in.idle--
 }
 
-// release ends a lease.
-func (in *instances) release(instance int) {
-	in.busy[instance] = false
+// release ends a lease. It says whether the instance can be leased again: where each has
+// a worker of its own, not without it.
+func (in *instances) release(instance int) (ok bool) {
+	ok = true
+	for i, worker := range in.lent[instance] {
+		if in.lost[worker] {
+			ok = in.streams > 0
+			continue
+		}
+		place := in.holds[instance][i]
+		in.free[place] = append(in.free[place], worker)
+		in.idle++
+	}
 	for _, place := range in.holds[instance] {
 		in.running[place]--
-		in.taken--
 	}
-	in.holds[instance] = in.holds[instance][:0]
+	in.busy[instance] = !ok
+	in.holds[instance], in.lent[instance] = in.holds[instance][:0], in.lent[instance][:0]
+	return ok
+}
+
+// retire takes a worker out of service, which has a lease. It says whether enough are left
+// for a batch.
+func (in *instances) retire(worker int) (isAny bool) {
+	if !in.lost[worker] {
+		in.lost[worker] = true
+		in.capacity--
+	}
+	return in.capacity >= in.each
 }

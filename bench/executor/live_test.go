@@ -13,7 +13,7 @@ import (
 // runFunc is an engine made of a function.
 type runFunc func(*Batch) error
 
-func (f runFunc) Run(b *Batch) error { return f(b) }
+func (f runFunc) Run(b *Batch, _ int) error { return f(b) }
 
 func newLive(t testing.TB, p Policy, instances int, run runFunc) *Live {
 	t.Helper()

@@ -19,9 +19,10 @@ type Request struct {
 	Tag  int
 	Data any
 
-	// Arrived, Started and Ended are when it came, when its batch began to run and when
-	// it was answered. Of a request that never ran Started is its end.
-	Arrived, Started, Ended time.Duration
+	// Arrived, Joined, Started and Ended are when it came, when it became part of a batch,
+	// when that began to run and when it was answered. Of a request that never ran Started
+	// is its end, and Joined is 0 or when it was part of a batch first.
+	Arrived, Joined, Started, Ended time.Duration
 	// Err says why it was refused or failed.
 	Err error
 
@@ -90,11 +91,19 @@ type Batch struct {
 	Class Class
 	// Instance and Device say where it runs.
 	Instance, Device int
+	// Workers has the worker of each part: see [Setup.Workers] and [Chunk.Part]. A batch
+	// with fewer items than parts leaves the last ones without work.
+	Workers []int
+	// Serial counts batches from 1.
+	Serial int64
 	// Started is when it began.
 	Started time.Duration
 	// Chunks are the runs that it takes, one after the other within each part: see
 	// [Gears].
 	Chunks []Chunk
+
+	left int   // parts that run
+	err  error // of the first part that failed
 
 	oldest  time.Duration // arrival of its oldest request
 	queued  bool          // it waits for an instance
@@ -102,6 +111,14 @@ type Batch struct {
 	differs bool          // a request of another class ended it
 	closed  bool          // an instance has taken it, or looked at it
 	taken   bool          // an instance has it
+}
+
+// Parts is how many parts of it have items.
+func (b *Batch) Parts() int {
+	if len(b.Chunks) == 0 {
+		return 0
+	}
+	return b.Chunks[len(b.Chunks)-1].Part + 1
 }
 
 func (b *Batch) add(r *Request) {
@@ -133,5 +150,5 @@ func (b *Batch) remove(r *Request) {
 // reset empties a batch for its next use.
 func (b *Batch) reset() {
 	clear(b.Requests)
-	*b = Batch{Requests: b.Requests[:0], Chunks: b.Chunks[:0]}
+	*b = Batch{Requests: b.Requests[:0], Chunks: b.Chunks[:0], Workers: b.Workers[:0]}
 }

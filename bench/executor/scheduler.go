@@ -41,6 +41,38 @@ func (s *Setup) AtOnce() int {
 	return min(len(s.Devices), s.Streams*len(distinct(s.Devices))/max(1, s.StreamsPerBatch))
 }
 
+// Workers gives the device of each worker: what runs a batch, or a part of one, with an
+// instance of the engine. There are as many as batches, or parts, can run at once.
+func (s *Setup) Workers() (devices []int) {
+	each := max(1, s.StreamsPerBatch)
+	for _, device := range distinct(s.Devices) {
+		here := 0
+		for _, d := range s.Devices {
+			here += boolToInt(d == device)
+		}
+		count := here
+		switch {
+		case s.Streams > 0 && each == 1:
+			count = min(here, s.Streams)
+		case s.Streams > 0:
+			count = min(s.Streams, each*len(s.Devices))
+		case each > 1:
+			count = s.evenStreams(here)
+		}
+		for range count {
+			devices = append(devices, device)
+		}
+	}
+	return devices
+}
+
+// evenStreams is how many streams of a device all instances need, when their batches are
+// spread over the devices.
+func (s *Setup) evenStreams(here int) int {
+	total, devices := len(s.Devices)*s.StreamsPerBatch, len(distinct(s.Devices))
+	return max(here, (total+devices-1)/devices)
+}
+
 func (s *Setup) check() error {
 	switch {
 	case len(s.Devices) == 0:
@@ -70,6 +102,8 @@ type Scheduler struct {
 	instances instances
 	order     order
 	stats     Counters
+	serial    int64
+	dead      error // why nothing can run any more
 }
 
 // Counters count what a scheduler has done. They are those of Triton's statistics.
@@ -121,6 +155,10 @@ func (s *Scheduler) Submit(now time.Duration, r *Request) {
 	}
 	if err := s.unfit(r); err != nil {
 		s.answer(now, r, Failed, err)
+		return
+	}
+	if s.dead != nil {
+		s.answer(now, r, Failed, s.dead)
 		return
 	}
 	s.expire(now)
@@ -189,8 +227,11 @@ func (s *Scheduler) expire(now time.Duration) {
 // Finish tells that a batch is done, with an error when its run failed. The instance is
 // free again in any case, the requests are answered, and the batch is the scheduler's.
 func (s *Scheduler) Finish(now time.Duration, b *Batch, err error) {
-	s.instances.release(b.Instance)
-	s.batcher.idle++
+	if s.instances.release(b.Instance) {
+		s.batcher.idle++
+	} else {
+		s.batcher.total--
+	}
 	s.count(b)
 	for _, r := range b.Requests {
 		r.batch = nil
@@ -208,10 +249,32 @@ func (s *Scheduler) Finish(now time.Duration, b *Batch, err error) {
 		s.stats.Items += int64(b.Items)
 	}
 	s.batcher.recycle(b)
+	if s.dead != nil {
+		s.abandon(now)
+		return
+	}
 	s.expire(now)
 	s.dispatch(now) // what is ready goes as it is, before the batcher looks again
 	s.batcher.nudge(now)
 	s.dispatch(now)
+}
+
+// Retire takes a worker of a batch that runs out of service: it gets no other. Finish must
+// follow as ever. When too few are left for any batch, all requests are answered with the
+// reason.
+func (s *Scheduler) Retire(worker int, why error) {
+	if !s.instances.retire(worker) && s.dead == nil {
+		s.dead = fmt.Errorf("nothing can run any more: %w", why)
+	}
+}
+
+// abandon answers all that waits.
+func (s *Scheduler) abandon(now time.Duration) {
+	for _, r := range s.batcher.all() {
+		if s.batcher.cancel(r) {
+			s.answer(now, r, Failed, s.dead)
+		}
+	}
 }
 
 // count adds a batch to the counters. Failed runs count as executions, their items do not.
@@ -247,6 +310,9 @@ func (s *Scheduler) startTaken(now time.Duration) {
 		b := s.batcher.start()
 		b.Chunks = s.plan(b)
 		b.Instance, b.Device, b.Started = instance, s.instances.devices[instance], now
+		b.Workers = append(b.Workers[:0], s.instances.lent[instance]...)
+		s.serial++
+		b.Serial = s.serial
 		for _, r := range b.Requests {
 			r.Started = now
 		}

@@ -32,6 +32,9 @@ type Kind struct {
 	Shape string // as it was given; "" is the default
 	Class executor.Class
 	Err   error // why such requests do not fit the model
+	// Assumed are the open dims, as x[1], that nobody gave a size: they have that of
+	// [DefaultDim].
+	Assumed []string
 }
 
 // Traffic is where requests come from.
@@ -147,8 +150,8 @@ func cutWeight(word string) (value string, weight float64, err error) {
 	return value, weight, nil
 }
 
-// defaultDim is the size of an open dim where nobody says one.
-const defaultDim = 4
+// DefaultDim is the size of an open dim where nobody says one.
+const DefaultDim = 4
 
 // kinds makes kinds of request, each once.
 type kinds struct {
@@ -163,11 +166,11 @@ func (k *kinds) find(shape, inputs string) (int, error) {
 	if i, found := k.known[key]; found {
 		return i, nil
 	}
-	given, err := k.given(shape, inputs)
+	kind := Kind{Shape: strings.Clone(shape)}
+	given, err := k.given(shape, inputs, &kind.Assumed)
 	if err != nil {
 		return 0, err
 	}
-	kind := Kind{Shape: strings.Clone(shape)}
 	kind.Class, kind.Err = k.signature.Admit(1, given)
 	if k.known == nil {
 		k.known = map[[2]string]int{}
@@ -177,8 +180,8 @@ func (k *kinds) find(shape, inputs string) (int, error) {
 	return len(k.list) - 1, nil
 }
 
-// given makes the inputs of a request.
-func (k *kinds) given(shape, inputs string) (out []executor.Given, err error) {
+// given makes the inputs of a request. It adds the dims to assumed that nobody gave a size.
+func (k *kinds) given(shape, inputs string, assumed *[]string) (out []executor.Given, err error) {
 	isThere := make([]bool, len(k.signature.Inputs))
 	for word := range strings.SplitSeq(inputs, "+") {
 		if inputs == "" {
@@ -203,7 +206,8 @@ func (k *kinds) given(shape, inputs string) (out []executor.Given, err error) {
 			g.Shape = slices.Clone(in.Dims)
 			for axis, d := range g.Shape {
 				if d < 0 {
-					g.Shape[axis] = defaultDim
+					g.Shape[axis] = DefaultDim
+					*assumed = append(*assumed, fmt.Sprintf("%s[%d]", in.Name, axis+batchAxes(k.signature)))
 				}
 			}
 		}
@@ -211,6 +215,9 @@ func (k *kinds) given(shape, inputs string) (out []executor.Given, err error) {
 	}
 	return out, nil
 }
+
+// batchAxes is how many axes of the model stand before those of an item.
+func batchAxes(s *executor.Signature) int { return min(1, s.MaxBatch) }
 
 // shapes reads 4x3, for every input, or NAME=4x3+NAME=7.
 func (k *kinds) shapes(text string) ([][]int64, error) {

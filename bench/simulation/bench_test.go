@@ -63,7 +63,7 @@ func BenchmarkAgainstLive(b *testing.B) {
 // sleeper is an engine that takes the time of a batch and does nothing.
 type sleeper struct{ service *Service }
 
-func (s sleeper) Run(b *executor.Batch) error {
+func (s sleeper) Run(b *executor.Batch, _ int) error {
 	time.Sleep(s.service.of(nil, b, nil))
 	return nil
 }

@@ -23,6 +23,9 @@ type Result struct {
 	// Waiting are those without an answer: they still waited when nothing more could
 	// happen, as those do whose queue delay never ends.
 	Waiting int64 `json:"waiting"`
+	// WithoutGear are those in batches for which npu_ge has no gear of exactly their size.
+	// It fails them; without [Run.NoPadding] they were padded, or split.
+	WithoutGear int64 `json:"without_gear"`
 	// Items are those of requests that were computed.
 	Items          int64   `json:"items"`
 	Throughput     float64 `json:"throughput"`       // requests a second that were computed
@@ -118,6 +121,9 @@ type recorder struct {
 	busy           []time.Duration
 	queueFull      int64
 	timedOut       int64
+	ofGE           bool
+	noPadding      bool
+	withoutGear    int64
 	count          int64
 	inside, most   int
 	atOnce         int
@@ -129,6 +135,7 @@ type recorder struct {
 
 func (c *recorder) start(r *Run) {
 	c.keeps, c.levels, c.gears, c.atOnce = r.Keeps, r.Setup.Policy, r.Setup.Gears, r.Setup.AtOnce()
+	c.ofGE, c.noPadding = r.OfGE, r.NoPadding
 	expected := r.Traffic.expected()
 	c.latency, c.queue = make([]int64, 0, expected), make([]int64, 0, expected)
 	if c.keeps {
@@ -164,8 +171,13 @@ func (c *recorder) started(b *executor.Batch, end time.Duration) {
 	c.batches[b.Items]++
 	c.busy[b.Instance] += end - b.Started
 	c.instances[b.Instance].Executions++
+	isFit := !c.ofGE || hasOwnGear(b)
+	if !isFit {
+		c.withoutGear += int64(len(b.Requests))
+	}
+	runs := isFit || !c.noPadding
 	for _, chunk := range b.Chunks {
-		if chunk.Gear >= 0 {
+		if chunk.Gear >= 0 && runs {
 			c.gearRuns[chunk.Gear].Runs++
 			c.gearRuns[chunk.Gear].Items += int64(chunk.Items)
 			c.gearElements[chunk.Gear][0] += chunk.Elements
@@ -175,7 +187,10 @@ func (c *recorder) started(b *executor.Batch, end time.Duration) {
 	if !c.keeps {
 		return
 	}
-	e := Execution{Start: b.Started, End: end, Device: int32(b.Device), Instance: int32(b.Instance), Items: int32(b.Items), Gear: c.gearText(b)}
+	e := Execution{Start: b.Started, End: end, Device: int32(b.Device), Instance: int32(b.Instance), Items: int32(b.Items)}
+	if runs {
+		e.Gear = c.gearText(b)
+	}
 	if cap(c.ids)-len(c.ids) < len(b.Requests) {
 		c.ids = make([]int32, 0, max(1<<14, len(b.Requests)))
 	}
@@ -242,22 +257,24 @@ func (c *recorder) reason(text string) int32 {
 // result sums up.
 func (c *recorder) result(m *machine) *Result {
 	n := m.scheduler.Counters()
-	r := &Result{Seconds: c.end.Seconds(), Requests: c.count, OK: n.OK, Rejected: n.Rejected, Errors: n.Failed, Waiting: int64(c.inside), AtOnce: c.atOnce,
+	r := &Result{Seconds: c.end.Seconds(), Requests: c.count, OK: n.OK, Rejected: n.Rejected, Errors: n.Failed, Waiting: int64(c.inside), WithoutGear: c.withoutGear, AtOnce: c.atOnce,
 		QueueFull: c.queueFull, TimedOut: c.timedOut, Items: n.Items, MostInside: c.most,
 		Latency: describe(c.latency), Queue: describe(c.queue), Rows: c.rows, Reasons: c.reasons, Runs: c.runs, Instances: c.instances, Gears: []GearUse{}, Batches: []BatchUse{}}
 	r.Throughput, r.ItemThroughput = perSecond(n.OK, c.end), perSecond(n.Items, c.end)
 	r.MeanBatch = share(n.Items, n.Executions)
-	r.Padding = share(n.Padding, n.Elements)
 	for size, executions := range c.batches {
 		if executions > 0 {
 			r.Batches = append(r.Batches, BatchUse{size, executions})
 		}
 	}
+	var elements, padding int64
 	for i, g := range c.gearRuns {
+		elements, padding = elements+c.gearElements[i][0], padding+c.gearElements[i][1]
 		if g.Padding = share(c.gearElements[i][1], c.gearElements[i][0]); g.Runs > 0 {
 			r.Gears = append(r.Gears, g)
 		}
 	}
+	r.Padding = share(padding, elements)
 	for i, busy := range c.busy {
 		r.Instances[i].Use = share(int64(busy), int64(c.end))
 		r.Use += r.Instances[i].Use / float64(c.atOnce)

@@ -16,6 +16,9 @@ type Run struct {
 	Traffic *Traffic
 	Service *Service
 	Seed    uint64
+	// OfGE says that npu_ge runs the gears, which neither pads nor splits: batches without
+	// a gear of their own are counted. NoPadding has them fail, as they do there.
+	OfGE, NoPadding bool
 	// Keeps has every execution and request kept in the result.
 	Keeps bool
 }
@@ -152,7 +155,8 @@ func (m *machine) step() bool {
 		m.scheduler.Wake(m.now)
 	case runs:
 		m.now = done
-		m.scheduler.Finish(m.now, m.running.pop(), nil)
+		b := m.running.pop()
+		m.scheduler.Finish(m.now, b, m.failure(b))
 	default:
 		return false
 	}
@@ -219,9 +223,30 @@ func (m *machine) request() *executor.Request {
 	return &executor.Request{}
 }
 
-// Start has a batch run for its service time.
+// failure is why a batch fails; nil where it runs.
+func (m *machine) failure(b *executor.Batch) error {
+	if !m.NoPadding || !m.OfGE || hasOwnGear(b) {
+		return nil
+	}
+	return fmt.Errorf("no gear is exactly what a batch of %d needs, and npu_ge does not pad", b.Items)
+}
+
+// hasOwnGear says whether a batch is exactly of the size of a gear, on each of its streams.
+func hasOwnGear(b *executor.Batch) bool {
+	for i, c := range b.Chunks {
+		if c.Padding > 0 || i > 0 && b.Chunks[i-1].Part == c.Part {
+			return false
+		}
+	}
+	return true
+}
+
+// Start has a batch run for its service time. One that fails does so at once.
 func (m *machine) Start(b *executor.Batch) {
 	end := after(m.now, m.Service.of(m.Setup.Gears, b, m.service))
+	if m.failure(b) != nil {
+		end = m.now
+	}
 	m.tooLong = m.tooLong || end == never
 	m.record.started(b, end)
 	m.running.push(end, b)

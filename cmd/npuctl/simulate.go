@@ -7,15 +7,18 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/npuctl/npuctl/bench/executor"
 	"github.com/npuctl/npuctl/bench/executor/tritonconfig"
 	"github.com/npuctl/npuctl/bench/simulation"
 	"github.com/npuctl/npuctl/configgen"
+	"github.com/npuctl/npuctl/configgen/generate"
 	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/fault"
@@ -31,6 +34,7 @@ type simulateFlags struct {
 	requests                  int
 	sizes, shapes, gears      string
 	devices, instances        int
+	noPadding                 bool
 }
 
 func newSimulateCommand(a *app) *cobra.Command {
@@ -41,6 +45,8 @@ func newSimulateCommand(a *app) *cobra.Command {
 		Long: "Runs the executor in virtual time: which batches form under a config.pbtxt, how long\n" +
 			"requests wait, how busy the instances are, what is refused and what is padding. The\n" +
 			"batches are those of a Triton server; the same seed gives the same result.\n\n" +
+			"A batch runs in the smallest gear that holds it, padded. npu_ge does not pad and\n" +
+			"fails it: a note says how many, and --no-padding has them fail here, too.\n\n" +
 			"Requests come from a CSV file with the columns time_ms,size,shape,level,timeout_ms,\n" +
 			"inputs (all but the first may be missing), at random (poisson:RATE, a second), at equal\n" +
 			"intervals (constant:RATE), or from clients that send the next one when they are\n" +
@@ -67,6 +73,7 @@ func newSimulateCommand(a *app) *cobra.Command {
 	flags.IntVar(&f.instances, "instances", 0, "instances on all devices together (`N`; default those of the config)")
 	flags.IntVar(&f.devices, "devices", 0, "devices to spread the instances over (`N`; default those of the config)")
 	flags.StringVar(&f.gears, "gears", "", "batch `sizes` that the model is compiled for: 1,2,4,8 (default those of the config)")
+	flags.BoolVar(&f.noPadding, "no-padding", false, "fail batches without a gear of exactly their size, as npu_ge does")
 	return cmd
 }
 
@@ -103,7 +110,28 @@ func (a *app) runSimulation(cmd *cobra.Command, f *simulateFlags) (*simulation.R
 	if err != nil {
 		return nil, nil, simulationFailure(cmd.Context(), err)
 	}
+	notes = append(notes, assumedNotes(run.Traffic.Kinds)...)
+	if n := result.WithoutGear; n > 0 && !run.NoPadding {
+		notes = append(notes, fmt.Sprintf("%s in batches without a gear of exactly their size, padded or split here: npu_ge fails them (--no-padding shows it; npuctl config makes a gear for every batch)",
+			terminal.Counted(int(n), "request")))
+	}
 	return &simulation.Report{Config: f.config, Arrivals: f.arrivals, Service: f.service, Seed: f.seed, Notes: notes, Summary: result}, run.Traffic, nil
+}
+
+// assumedNotes tell of open dims that nobody gave a size.
+func assumedNotes(kinds []simulation.Kind) []string {
+	var dims []string
+	for _, k := range kinds {
+		for _, d := range k.Assumed {
+			if !slices.Contains(dims, d) {
+				dims = append(dims, d)
+			}
+		}
+	}
+	if dims == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("open dims count as %d where nothing says more: %s; --shapes, or the column shape, gives sizes", simulation.DefaultDim, shortList(dims))}
 }
 
 func simulationFailure(ctx context.Context, err error) error {
@@ -151,7 +179,18 @@ func (f *simulateFlags) readSetup(cmd *cobra.Command, run *simulation.Run) (note
 	if err := run.Setup.Policy.Check(); err != nil {
 		return nil, fault.New(fault.Input, "%s: %w", f.config, err)
 	}
+	run.NoPadding = f.noPadding
+	if run.OfGE = f.gearsOfGE(document.Config(), run); run.NoPadding && !run.OfGE {
+		return nil, fault.New(fault.Usage, "--no-padding would be ignored: %s has no gears for npu_ge", f.config).With("leave it out, or give --gears")
+	}
 	return append([]string{}, notes...), nil
+}
+
+// gearsOfGE says whether there are gears that npu_ge runs. A static graph of batch 1 is
+// none: that backend itself runs a batch one by one.
+func (f *simulateFlags) gearsOfGE(c *configgen.Config, run *simulation.Run) bool {
+	static, _ := c.Parameter("static_model")
+	return c.Backend == generate.GE && run.Setup.Gears != nil && (f.gears != "" || static != "1")
 }
 
 // mostInstances bounds the flags.
@@ -279,10 +318,30 @@ func (f *simulateFlags) readTraffic(cmd *cobra.Command, run *simulation.Run) (*s
 	}
 	for _, kind := range t.Kinds {
 		if kind.Err != nil {
-			return nil, fault.New(fault.Usage, "--shapes: %w", kind.Err)
+			return nil, fault.New(fault.Usage, "--shapes: %w", kind.Err).With("%s", shapesHint(run.Setup.Signature))
 		}
 	}
 	return t, nil
+}
+
+// shapesHint says how the shapes of one item are given to a model.
+func shapesHint(s *executor.Signature) string {
+	var parts, open []string
+	for _, in := range s.Inputs {
+		words := make([]string, len(in.Dims))
+		for i, d := range in.Dims {
+			words[i] = strconv.FormatInt(d, 10)
+			if d < 0 {
+				words[i] = "N"
+				open = append(open, in.Name)
+			}
+		}
+		parts = append(parts, in.Name+"="+strings.Join(words, "x"))
+	}
+	if open == nil {
+		return "leave it out: the config says every dim"
+	}
+	return "give the shape of one item, without the batch: " + strings.Join(parts, "+") + " with a size for each N"
 }
 
 func (f *simulateFlags) readArrivals(cmd *cobra.Command, run *simulation.Run) (t *simulation.Traffic, err error) {
@@ -341,7 +400,7 @@ func outcomeText(r *simulation.Result) string {
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{r.QueueFull, "refused by a full queue"}, {r.TimedOut, "refused after their timeout"}, {r.Errors, "unfit for the model"},
+	}{{r.QueueFull, "refused by a full queue"}, {r.TimedOut, "refused after their timeout"}, {r.Errors, "failed, for they do not fit"},
 		{r.Waiting, "without an answer: nothing ends their wait"}} {
 		if part.n > 0 {
 			words = append(words, terminal.Count(part.n)+" "+part.what)

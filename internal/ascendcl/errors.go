@@ -9,6 +9,9 @@ import (
 // ErrClosed is the failure of everything that is used after its Close.
 var ErrClosed = errors.New("already closed")
 
+// ErrGivenUp is the failure of a session after a run that the device did not end in time.
+var ErrGivenUp = errors.New("an earlier run of the model was given up, and the device may still be at it")
+
 // Error is a call of AscendCL that failed.
 type Error struct {
 	Call string // aclmdlLoadFromFile
@@ -39,6 +42,7 @@ var codeNames = map[int]string{
 	100039: "this is the stub of the library, which only serves to compile",
 	107001: "there is no such device",
 	107002: "no context is current",
+	100018: "an output does not suit its memory",
 	145002: "the model file cannot be read",
 	145003: "no such model is loaded",
 	145006: "this is no .om file, or it is cut short",

@@ -181,6 +181,24 @@ func (r *Runtime) Device(n int) (*Device, error) {
 // Chip is what the device calls itself, such as "Ascend910B3"; "" when it does not say.
 func (d *Device) Chip() string { return d.chip }
 
+// Cores are how many cores of each kind the device has. Where it has no vector cores of
+// their own, the cube cores do both.
+func (d *Device) Cores() (cube, vector int, err error) {
+	if err := d.acquire(); err != nil {
+		return 0, 0, err
+	}
+	defer d.release()
+	var c, v C.int64_t
+	var failure C.acl_failure
+	if !C.acl_device_cores(d.runtime.library, d.device, &c, &v, &failure) {
+		return 0, 0, fmt.Errorf("ask for the cores of device %d: %w", d.device.number, failed(&failure))
+	}
+	if v == 0 {
+		v = c
+	}
+	return int(c), int(v), nil
+}
+
 // Close gives the device back, once its models are closed.
 func (d *Device) Close() error {
 	d.mu.Lock()

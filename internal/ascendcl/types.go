@@ -2,6 +2,7 @@ package ascendcl
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/npuctl/npuctl/onnx/tensor"
 )
@@ -72,3 +73,7 @@ func (g Gear) check() error {
 	}
 	return nil
 }
+
+// Times are how long the parts of a run took on the device, by events in its stream; of
+// a model of open shape, Compute is by the clock of the host.
+type Times struct{ H2D, Compute, D2H time.Duration }

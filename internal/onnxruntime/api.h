@@ -107,6 +107,7 @@ typedef struct OrtAllocator OrtAllocator;
   X(39, OrtStatus *, CreateRunOptions, (OrtRunOptions **out), (out)) \
   X(97, void, ReleaseRunOptions, (OrtRunOptions *options), (options)) \
   X(46, OrtStatus *, RunOptionsSetTerminate, (OrtRunOptions *options), (options)) \
+  X(47, OrtStatus *, RunOptionsUnsetTerminate, (OrtRunOptions *options), (options)) \
   X(9, OrtStatus *, Run, (OrtSession *session, const OrtRunOptions *options, const char *const *input_names, const OrtValue *const *inputs, size_t input_count, const char *const *output_names, size_t output_count, OrtValue **outputs), (session, options, input_names, inputs, input_count, output_names, output_count, outputs))
 
 // A function that only newer libraries have. It is NULL in the others.

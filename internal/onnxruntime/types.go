@@ -109,6 +109,15 @@ type Map struct {
 	Keys, Values *tensor.Dense
 }
 
+// Tensor is an output of a [Binding]. Strings have Strings, all other types Bytes,
+// little-endian; both are memory that the next run uses again.
+type Tensor struct {
+	Type    tensor.Type
+	Shape   []int64
+	Bytes   []byte
+	Strings []string
+}
+
 // Code is the kind of failure that ONNX Runtime reports.
 type Code int
 

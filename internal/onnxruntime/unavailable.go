@@ -59,3 +59,27 @@ func (s *Session) Run(context.Context, map[string]Value, []string) ([]Value, err
 
 // Close returns nil.
 func (s *Session) Close() error { return nil }
+
+// Binding is a run that is done again and again. In this build there is none.
+type Binding struct{}
+
+// NewBinding fails: it says what this build lacks.
+func (s *Session) NewBinding() (*Binding, error) { return nil, unavailable() }
+
+// SetInput fails: it says what this build lacks.
+func (b *Binding) SetInput(int, []int64, []byte) error { return unavailable() }
+
+// SetStrings fails: it says what this build lacks.
+func (b *Binding) SetStrings(int, []int64, []string) error { return unavailable() }
+
+// Omit does nothing.
+func (b *Binding) Omit(int) {}
+
+// Run fails: it says what this build lacks.
+func (b *Binding) Run(context.Context) error { return unavailable() }
+
+// Output returns nothing.
+func (b *Binding) Output(int) Tensor { return Tensor{} }
+
+// Close returns nil.
+func (b *Binding) Close() error { return nil }

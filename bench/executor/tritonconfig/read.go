@@ -12,6 +12,7 @@ import (
 	"github.com/npuctl/npuctl/bench/executor"
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/gears"
+	"github.com/npuctl/npuctl/onnx/tensor"
 )
 
 // Options say otherwise than the file. Zero values leave it as it is.
@@ -100,6 +101,40 @@ func inputs(c *configgen.Config) (out []executor.Input) {
 		out = append(out, executor.Input{Name: in.Name, Dims: slices.Clone(in.Dims), Ragged: in.AllowRaggedBatch, Optional: in.Optional})
 	}
 	return out
+}
+
+// elementTypes are the data types that tensors of a model have.
+var elementTypes = map[configgen.DataType]tensor.Type{
+	configgen.TypeBool: tensor.Bool, configgen.TypeString: tensor.String,
+	configgen.TypeUint8: tensor.Uint8, configgen.TypeUint16: tensor.Uint16, configgen.TypeUint32: tensor.Uint32, configgen.TypeUint64: tensor.Uint64,
+	configgen.TypeInt8: tensor.Int8, configgen.TypeInt16: tensor.Int16, configgen.TypeInt32: tensor.Int32, configgen.TypeInt64: tensor.Int64,
+	configgen.TypeFP16: tensor.Float16, configgen.TypeBF16: tensor.BFloat16, configgen.TypeFP32: tensor.Float32, configgen.TypeFP64: tensor.Float64,
+}
+
+// Declared gives the inputs and outputs as a file declares them, for
+// [executor.ModelOptions]. A reshape is not done here: it is an error.
+func Declared(c *configgen.Config) (in, out []executor.Declared, err error) {
+	for _, p := range c.Input {
+		if !sameShape(p.Reshape, p.Dims) {
+			return nil, nil, reshapeError("input", p.Name)
+		}
+		in = append(in, executor.Declared{Name: p.Name, Type: elementTypes[p.DataType], Dims: slices.Clone(p.Dims)})
+	}
+	for _, p := range c.Output {
+		if !sameShape(p.Reshape, p.Dims) {
+			return nil, nil, reshapeError("output", p.Name)
+		}
+		out = append(out, executor.Declared{Name: p.Name, Type: elementTypes[p.DataType], Dims: slices.Clone(p.Dims)})
+	}
+	return in, out, nil
+}
+
+func sameShape(r *configgen.Reshape, dims []int64) bool {
+	return r == nil || slices.Equal(r.Shape, dims)
+}
+
+func reshapeError(what, name string) error {
+	return fmt.Errorf("%s %q: reshape is not done here; give the dims of the model", what, name)
 }
 
 // devices gives the device of each instance, numbered as in the file.

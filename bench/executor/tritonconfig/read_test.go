@@ -102,7 +102,7 @@ func TestGears(t *testing.T) {
 		{model("x:-1,3,0", "1,16"), Options{}, `parameter graph.ge.inputShape: input "x": "0" is no dim: give whole numbers from 1 to 2147483647, or -1`},
 		{model("x:-1,3", "1,16"), Options{}, `parameter graph.ge.dynamicDims: the gears of input "x" have 2 dims, the input 3`},
 		{model("x:-1,3,-1", "1;2"), Options{}, `parameter graph.ge.dynamicDims: gear 1: it has 1 numbers, and the inputs leave 2 dims open`},
-		{model("x:-1,3,-1", "1,a"), Options{}, `parameter graph.ge.dynamicDims: "a" is no size: give whole numbers from 1 on`},
+		{model("x:-1,3,-1", "1,a"), Options{}, `parameter graph.ge.dynamicDims: "a" is no size: give whole numbers from 1 to 2147483647`},
 	} {
 		s, _, err := read(t, test.config, test.o)
 		var words []string
@@ -181,4 +181,27 @@ func FuzzRead(f *testing.F) {
 			t.Error("no instances")
 		}
 	})
+}
+
+// What a file declares of inputs and outputs, types and all, is what a model is held
+// against.
+func TestDeclared(t *testing.T) {
+	in := func(reshape *configgen.Reshape) *configgen.Config {
+		return &configgen.Config{
+			Input:  []configgen.Input{{Name: "x", DataType: configgen.TypeFP16, Dims: []int64{3, -1}, Reshape: reshape}},
+			Output: []configgen.Output{{Name: "y", DataType: configgen.TypeString, Dims: []int64{1}}},
+		}
+	}
+	for name, reshape := range map[string]*configgen.Reshape{"none": nil, "the same": {Shape: []int64{3, -1}}} {
+		inputs, outputs, err := Declared(in(reshape))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(inputs, outputs), "[{x FLOAT16 [3 -1]}] [{y STRING [1]}]"; got != want {
+			t.Errorf("reshape %s: %s, want %s", name, got, want)
+		}
+	}
+	if _, _, err := Declared(in(&configgen.Reshape{Shape: []int64{-1, 3}})); err == nil || !strings.Contains(err.Error(), `input "x": reshape is not done here`) {
+		t.Errorf("%v", err)
+	}
 }
