@@ -52,10 +52,38 @@ func Check(ctx context.Context, args []string, e Environment, s Strictness) (Ver
 	line, problems := Parse(args)
 	c := newChecker(line, e)
 	defer c.close()
+	if e.decidesItself() && len(line.Unknown) > 0 {
+		return c.checkNewer(ctx, problems, s)
+	}
+	return c.run(ctx, problems, s)
+}
+
+// checkNewer checks a command line with flags that the table does not have, for a
+// toolkit that may have them: when nothing else is wrong they are its to judge. Where
+// there is more, those that look like another one written wrong are told with it, as
+// that one is then missing.
+func (c *checker) checkNewer(ctx context.Context, problems []Diagnosis, s Strictness) (Verdict, error) {
+	v, err := c.run(ctx, c.line.Known(problems), s)
+	if err != nil {
+		return v, err
+	}
+	if !v.Accept {
+		again := newChecker(c.line, c.env)
+		defer again.close()
+		return again.run(ctx, c.line.without(problems, func(u UnknownFlag) bool { return u.suggestion() == "" }), s)
+	}
+	if s == Strict {
+		v.Notes = slices.Concat(flagsUnknown(c), v.Notes)
+	}
+	return v, nil
+}
+
+// run goes through the rules, after what was wrong with the form of the command line.
+func (c *checker) run(ctx context.Context, problems []Diagnosis, s Strictness) (Verdict, error) {
 	if len(problems) > 0 && s == AsATC {
 		return verdict(problems[:1]), nil
 	}
-	if line.Help && len(problems) == 0 {
+	if c.line.Help && len(problems) == 0 {
 		return Verdict{Accept: true, Help: true}, nil
 	}
 	c.spoil(problems)

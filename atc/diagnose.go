@@ -20,6 +20,19 @@ type Facts struct {
 	// Signal and ExitCode are how the program ended.
 	Signal   string
 	ExitCode int
+	// Ended says that Signal and ExitCode are known, so that 0 is one.
+	Ended bool
+}
+
+// isSilentEnd says whether a program ended as if it had succeeded, and did not say so.
+func (f Facts) isSilentEnd(log Log) bool {
+	return f.Ended && f.Signal == "" && f.ExitCode == 0 && !log.Succeeded && !log.Failed
+}
+
+// silentEnd is the diagnosis of that.
+func silentEnd() Diagnosis {
+	return Diagnosis{Message: "it ended with exit code 0 and did not say that it succeeded (ATC run success)",
+		Remedy: "what it wrote is not to be trusted: see what it printed, and whether a script stands in for atc"}
 }
 
 // Diagnose says why a run failed: what ATC printed (log), and what the process log
@@ -62,8 +75,11 @@ func Diagnose(log Log, process []LogLine, facts Facts) []Diagnosis {
 	if m, ok := log.lead(); ok && !slices.ContainsFunc(out, func(d Diagnosis) bool { return d.Code == m.Code }) {
 		out = append(out, codeDiagnosis(log, m))
 	}
-	if len(out) == 0 {
+	switch {
+	case len(out) == 0:
 		out = append(out, lastResort(log, process, facts))
+	case facts.isSilentEnd(log):
+		out = append(out, silentEnd())
 	}
 	for i := range out {
 		if out[i].Names == nil {
@@ -234,6 +250,8 @@ func lastResort(log Log, process []LogLine, facts Facts) Diagnosis {
 	case log.Succeeded && !log.Failed && facts.ExitCode != 0:
 		return Diagnosis{Message: fmt.Sprintf("it said that all went well, and ended with exit code %d all the same", facts.ExitCode),
 			Remedy: "something failed after the compile: read the process log; what it wrote is not to be trusted"}
+	case facts.isSilentEnd(log):
+		return silentEnd()
 	case facts.ExitCode == 127:
 		return Diagnosis{Message: "the launcher did not find atc.bin or what it needs", Remedy: "the toolkit is incomplete: install it again"}
 	}

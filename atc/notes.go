@@ -57,6 +57,22 @@ func note(flag, format string, args ...any) Diagnosis {
 	return problem(CodeNote, flag, format, args...)
 }
 
+// flagsUnknown notes the flags that only a newer toolkit can know.
+func flagsUnknown(c *checker) (out []Diagnosis) {
+	for _, u := range c.line.Unknown {
+		out = append(out, note(u.Name, "--%s: not in npuctl's table of ATC's flags; %s will decide", u.Name, c.env.Toolkit.name()).with("%s", u.suggestion()))
+	}
+	return out
+}
+
+// suggestion is what was meant, when it was a mistake.
+func (u UnknownFlag) suggestion() string {
+	if len(u.problem.Names) < 2 {
+		return ""
+	}
+	return u.problem.Remedy
+}
+
 func flagTwice(c *checker) (out []Diagnosis) {
 	counts := map[string]int{}
 	for _, s := range c.line.Settings {

@@ -22,6 +22,34 @@ type CommandLine struct {
 	Stray []string
 	// Help says that --help was met. ATC looks at nothing behind it.
 	Help bool
+	// Unknown lists what looks like a flag and is none of the table's: a mistake, or
+	// one of a newer release.
+	Unknown []UnknownFlag
+}
+
+// UnknownFlag is a flag that the table does not have.
+type UnknownFlag struct {
+	Name string // without dashes
+	// Value is what the flag was given; HasValue says whether it was given anything.
+	Value    string
+	HasValue bool
+
+	problem Diagnosis
+}
+
+// Known leaves out of the problems of [Parse] those that say no more than that a flag is
+// none of the table's. A real toolkit may be newer, and says so itself in a moment.
+func (c *CommandLine) Known(problems []Diagnosis) []Diagnosis {
+	return c.without(problems, func(UnknownFlag) bool { return true })
+}
+
+// without leaves out the problems of some of the unknown flags.
+func (c *CommandLine) without(problems []Diagnosis, which func(UnknownFlag) bool) []Diagnosis {
+	return slices.DeleteFunc(slices.Clone(problems), func(d Diagnosis) bool {
+		return slices.ContainsFunc(c.Unknown, func(u UnknownFlag) bool {
+			return which(u) && d.Code == u.problem.Code && d.Message == u.problem.Message
+		})
+	})
 }
 
 // Value gives what counts of a flag: the last value given that ATC takes, else its
@@ -125,9 +153,14 @@ func (p *parser) long(text string) {
 	name, value, hasValue := strings.Cut(text, "=")
 	flags := match(name)
 	if len(flags) != 1 {
-		p.unknown(name, flags)
-		if !hasValue && p.next < len(p.words) && !strings.HasPrefix(p.words[p.next], "-") {
+		d := p.unknown(name, flags)
+		isApart := !hasValue && p.next < len(p.words) && !strings.HasPrefix(p.words[p.next], "-")
+		if isApart {
 			p.unclear = append(p.unclear, p.next)
+			value = p.words[p.next]
+		}
+		if len(flags) == 0 && isName(name) {
+			p.line.Unknown = append(p.line.Unknown, UnknownFlag{name, value, hasValue || isApart, d})
 		}
 		return
 	}
@@ -173,7 +206,7 @@ func match(name string) (flags []*FlagSpec) {
 }
 
 // unknown tells of a name that is no flag's, or the beginning of several.
-func (p *parser) unknown(name string, candidates []*FlagSpec) {
+func (p *parser) unknown(name string, candidates []*FlagSpec) Diagnosis {
 	d := problem(CodeStderr, name, "--%s is no flag of ATC", name)
 	switch near := nearest(name, flagNames()); {
 	case len(candidates) > 1:
@@ -189,6 +222,7 @@ func (p *parser) unknown(name string, candidates []*FlagSpec) {
 		d = d.with("`atc --help` lists the flags; newer ones are missing in older releases of CANN")
 	}
 	p.problems = append(p.problems, d)
+	return d
 }
 
 // strayWords tells of the words that belong to no flag. ATC does so last.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/npuctl/npuctl/internal/processgroup"
 )
 
 // Run is one run of an atc program.
@@ -79,12 +81,12 @@ func (r Run) Do(ctx context.Context) (Outcome, error) {
 	cmd := exec.CommandContext(limited, r.Toolkit.Program, r.Args...)
 	cmd.Dir, cmd.Env = r.Folder, env
 	cmd.Stdout, cmd.Stderr = r.tee(&stdout), r.tee(&stderr)
-	group := newProcessGroup(cmd, grace)
-	cmd.Cancel = group.interrupt
+	group := processgroup.New(cmd, grace)
+	cmd.Cancel = group.Interrupt
 	cmd.WaitDelay = grace
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
-		group.end(0)
+		group.End(0)
 		if limited.Err() != nil && ctx.Err() == nil {
 			return Outcome{ExitCode: -1, TimedOut: true}, fmt.Errorf("%s ran for %s: %w", r.Toolkit.Program, r.Timeout, ErrTimeout)
 		}
@@ -96,7 +98,7 @@ func (r Run) Do(ctx context.Context) (Outcome, error) {
 	err = cmd.Wait()
 	// Whatever it left behind in its group goes too: compiler workers outlive an
 	// ATC that was stopped or has crashed.
-	group.end(grace)
+	group.End(grace)
 	close(finished)
 	watching.Wait()
 	out := Outcome{Stdout: stdout.String(), Stderr: stderr.String(), Elapsed: time.Since(start)}

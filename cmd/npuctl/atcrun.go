@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +24,11 @@ func (a *app) runATC(cmd *cobra.Command, args []string) error {
 		Version: versionText(), Command: append([]string{"npuctl"}, a.args...),
 	}
 	var err error
-	if line.Timeout, err = time.ParseDuration(cmd.Flag("timeout").Value.String()); err != nil || line.Timeout < 0 {
-		return fault.New(fault.Usage, "--timeout: give a time such as 30m")
+	if line.Timeout, err = cmd.Flags().GetDuration("timeout"); err != nil {
+		return fault.New(fault.Internal, "%w", err)
+	}
+	if err := timeLimit(line.Timeout).check(cmd.Flags()); err != nil {
+		return err
 	}
 	if !a.json && !a.quiet {
 		line.Echo = terminal.Cleaned(a.stdout) // as it comes, not when we end

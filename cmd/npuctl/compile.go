@@ -92,7 +92,7 @@ func (a *app) compile(cmd *cobra.Command, f *compileFlags, models []string) erro
 	}
 	switch {
 	case err != nil:
-		return a.compileFailed(result, err)
+		return a.compileFailed(result, chosen, err)
 	case a.json:
 		return a.printJSON(result)
 	case job.DryRun:
@@ -108,11 +108,11 @@ func (f *compileFlags) complete(cmd *cobra.Command, models []string) (job compil
 	job = f.job
 	job.Models = models
 	job.Passes = onnxpass.Options{Only: f.only, Skip: f.skip}
-	switch {
-	case job.Jobs < 0:
-		return job, nil, fault.New(fault.Usage, "--jobs %d: give how many to compile at a time", job.Jobs)
-	case job.Timeout < 0:
-		return job, nil, fault.New(fault.Usage, "--timeout %s: give a time such as 30m", job.Timeout)
+	if job.Jobs < 1 && cmd.Flags().Changed("jobs") {
+		return job, nil, fault.New(fault.Usage, "--jobs %d: give how many to compile at a time", job.Jobs).With("leave it out for half the processors")
+	}
+	if err = timeLimit(job.Timeout).check(cmd.Flags()); err != nil {
+		return job, nil, err
 	}
 	if job.Sizes, err = f.sizes.specialization(); err != nil {
 		return job, nil, err

@@ -128,9 +128,12 @@ func portTable(b *compilation.Build) terminal.Table {
 	return t
 }
 
-// compileFailed says what failed builds found: for people on standard error, for
-// machines beside the error.
-func (a *app) compileFailed(r *compilation.Result, err error) error {
+// compileFailed says what was chosen, which may be why, and what failed builds found: for
+// people on standard error, for machines beside the error.
+func (a *app) compileFailed(r *compilation.Result, chosen []string, err error) error {
+	if !a.json && !a.quiet {
+		labelled{a.err, a.paletteFor(a.err)}.list("chosen", chosen)
+	}
 	if r == nil {
 		return err
 	}

@@ -39,6 +39,11 @@ type configFlags struct {
 	warmup     generate.Warmup
 	warmupData []string
 	services   serviceFlags
+
+	// project is the project file, and taken the settings of its section serve by the flag
+	// that they stand in for.
+	project *project.Project
+	taken   map[string]string
 }
 
 func newConfigCommand(a *app) *cobra.Command {
@@ -50,13 +55,16 @@ func newConfigCommand(a *app) *cobra.Command {
 			"server with the Ascend GE backend (npu_ge), or for onnxruntime. Names, types and dims\n" +
 			"come from the model; every choice is explained by a comment in the file. What is\n" +
 			"written passes npuctl validate.\n\n" +
+			"npu_ge compiles the file as it stands, so that it gets what npuctl optimize makes of\n" +
+			"the model, as npuctl compile gives the compiler; --no-optimize copies it as it is.\n\n" +
 			"Open dims stay open, but for what --batch, --dim and --input-shape fix. --gears makes\n" +
 			"a graph for several sizes, --static demands one without open dims. What the command\n" +
 			"line leaves out comes from npuctl.yaml, and the model from the folder when there is\n" +
 			"only one.\n\n" +
 			"A config that is there is changed only where a flag or the model demands it: all else\n" +
-			"of it stays. --diff shows the changes, --force makes it anew. --eas, --kserve and --k8s\n" +
-			"write what a cluster needs to serve the repository.",
+			"of it stays. --replace-model puts another model beside it, --diff shows the changes,\n" +
+			"--force makes it anew and says what is lost. --eas, --kserve and --k8s write what a\n" +
+			"cluster needs to serve the repository.",
 		Example: "  npuctl config model.onnx -o models --gears 1,2,4,8 --max-queue-delay 2ms\n" +
 			"  npuctl config model.onnx -o models --static --batch 1 --devices 0,1 --instances 8\n" +
 			"  npuctl config model.onnx -o models --backend onnxruntime --diff\n" +
@@ -86,6 +94,7 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&j.Gears, "gears", "", "`sizes` to make the graph for: 1,2,4,8 or 262;326 or 224,224;336,336")
 	flags.BoolVar(&j.Dynamic, "dynamic", false, "leave open dims open (what happens without --gears and --static)")
 	f.sizes.add(flags)
+	flags.BoolVar(&j.NoOptimize, "no-optimize", false, "copy the model as it is (default: npu_ge gets what npuctl optimize makes of it)")
 	flags.Int64Var(&f.maxBatch, "max-batch-size", 0, "largest batch (`N`); 0 writes the batch into the dims (default 8 or the largest gear, where the model has a batch)")
 	flags.Int32SliceVar(&f.preferred, "preferred", nil, "`sizes` at which a batch is sent at once (default the largest batch)")
 	flags.Var(&waitValue{&f.delay}, "max-queue-delay", "how long a request waits for others: a `time` such as 500us or 2ms")
@@ -105,9 +114,10 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.soc, "soc", "", "hold the plan and its memory against this `chip`: Ascend910B3")
 	flags.StringVar(&j.Compiled, "om", "", "take the needs of memory from this compiled model (`file`), not from the graph")
 	f.services.add(flags)
-	flags.BoolVar(&j.Link, "link", false, "make hard links of the model's files, not copies")
+	flags.BoolVar(&j.Link, "link", false, "make hard links of the model's files where they go in unchanged, not copies")
+	flags.BoolVar(&j.ReplaceModel, "replace-model", false, "put the model in the place of another one, and keep the config")
 	flags.BoolVar(&f.diff, "diff", false, "print how config.pbtxt would change, and write nothing")
-	flags.BoolVar(&j.Force, "force", false, "replace files that differ, and make the config anew")
+	flags.BoolVar(&j.Force, "force", false, "replace files that differ, and make the config anew; what that loses is listed")
 	completeWords(cmd, "backend", generate.Backends()...)
 	completeWords(cmd, "precision", compilation.PrecisionModes()...)
 	completeWords(cmd, "warmup", "zero", "random")
@@ -160,22 +170,27 @@ func (f *configFlags) addQueue(flags *pflag.FlagSet) {
 
 func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
 	job, chosen, err := f.complete(cmd, args)
-	if err != nil {
-		return err
+	if err == nil {
+		err = f.services.check(cmd, job)
 	}
-	if err := f.services.check(cmd, job); err != nil {
-		return err
+	if err != nil {
+		return blameServe(err, f.project, f.taken)
 	}
 	job.Beside = func(r *generate.Result) ([]*atomicfile.File, error) { return f.services.begin(job, r) }
 	say, stop := a.progress()
 	say("reading " + filepath.Base(job.Model))
+	job.Progress = say
 	r, err := job.Run(cmd.Context())
 	stop()
+	err = blameServe(err, f.project, f.taken)
 	if r != nil {
 		r.Chosen = append(r.Chosen, chosen...)
 	}
 	switch {
 	case err != nil && r != nil:
+		if f.diff && !a.json {
+			a.printDiff(r.Diff) // before what is wrong with it
+		}
 		return &detailed{err, r}
 	case err != nil:
 		return err
@@ -192,6 +207,14 @@ func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
 
 // complete turns the flags into a job, with what the project file and the folder say.
 func (f *configFlags) complete(cmd *cobra.Command, args []string) (job generate.Job, chosen []string, err error) {
+	if f.project, err = project.Find("."); err != nil {
+		return job, nil, err
+	}
+	if f.project != nil {
+		if chosen, f.taken, err = serveFrom(f.project, cmd.Flags(), f, args); err != nil {
+			return job, nil, err
+		}
+	}
 	job = f.job
 	job.Version, job.MaxQueueDelay, job.Preview = f.version, f.delay, f.diff
 	if err := f.checkNumbers(cmd.Flags(), &job); err != nil {
@@ -203,9 +226,11 @@ func (f *configFlags) complete(cmd *cobra.Command, args []string) (job generate.
 	if job.Sizes, err = f.sizes.specialization(); err != nil {
 		return job, nil, err
 	}
-	if chosen, err = f.completeFromProject(cmd.Flags(), args, &job); err != nil {
+	more, err := f.completeFromProject(cmd.Flags(), args, &job)
+	if err != nil {
 		return job, nil, err
 	}
+	chosen = slices.Concat(more, chosen)
 	if f.soc != "" {
 		chip, err := soc.Lookup(f.soc)
 		if err != nil {
@@ -250,22 +275,19 @@ func (f *configFlags) checkNumbers(flags *pflag.FlagSet, job *generate.Job) erro
 }
 
 // ofCompiling are flags of npuctl compile that a config has no use for.
-var ofCompiling = []string{"output", "cann", "keep-dtype", "mixlist", "fusion-switch", "input-format", "output-type", "fp16-input", "atc-arg", "timeout", "jobs", "no-optimize", "passes", "skip", "bind"}
+var ofCompiling = []string{"output", "cann", "keep-dtype", "mixlist", "fusion-switch", "input-format", "output-type", "fp16-input", "atc-arg", "timeout", "jobs", "bind"}
 
 // completeFromProject takes the model, its sizes and gears, the chip and options from
 // npuctl.yaml or the folder as npuctl compile does, and what is for serving besides.
 func (f *configFlags) completeFromProject(flags *pflag.FlagSet, args []string, job *generate.Job) (chosen []string, err error) {
-	p, err := project.Find(".")
-	if err != nil {
-		return nil, err
-	}
+	p := f.project
 	if p != nil && job.Backend == generate.ONNXRuntime {
 		other := *p // onnxruntime takes the model as it is
-		other.Gears, other.Compile = project.Gears{}, project.Compile{}
+		other.Gears, other.Compile, other.Optimize = project.Gears{}, project.Compile{}, project.Optimize{}
 		p = &other
 	}
 	isGiven := func(flag string) bool { return flags.Changed(flag) || slices.Contains(ofCompiling, flag) }
-	c := compilation.Job{Models: args, Sizes: job.Sizes, Static: job.Static, Dynamic: job.Dynamic, Gears: job.Gears}
+	c := compilation.Job{Models: args, Sizes: job.Sizes, Static: job.Static, Dynamic: job.Dynamic, Gears: job.Gears, NoOptimize: job.NoOptimize}
 	if f.soc != "" {
 		c.SoCs = []string{f.soc}
 	}
@@ -276,42 +298,14 @@ func (f *configFlags) completeFromProject(flags *pflag.FlagSet, args []string, j
 	job.Model, job.Sizes = c.Models[0], c.Sizes
 	job.Static, job.Dynamic, job.Gears = c.Static, c.Dynamic, c.Gears
 	job.Precision, job.AICoreNum = c.Options.Precision, c.Options.AICoreNum
+	job.NoOptimize, job.Passes = c.NoOptimize, c.Passes
 	switch {
 	case len(c.SoCs) == 1:
 		f.soc = c.SoCs[0]
 	case len(c.SoCs) > 1:
 		chosen = append(chosen, fmt.Sprintf("no chip: %s names %d, and --soc chooses one", project.FileName, len(c.SoCs)))
 	}
-	if p != nil {
-		chosen = append(chosen, serveFrom(p, flags, args, job)...)
-	}
 	return chosen, nil
-}
-
-// serveFrom takes over what the section serve says. The name and the largest batch are
-// those of the project's model alone.
-func serveFrom(p *project.Project, flags *pflag.FlagSet, args []string, job *generate.Job) (chosen []string) {
-	s := p.Serve
-	isProjects := len(args) == 0 || isSameFile(args[0], p.ModelPath())
-	for _, o := range []struct {
-		flag  string
-		isSet bool
-		value any
-		take  func()
-	}{
-		{"name", s.Name != "" && isProjects, s.Name, func() { job.Name = s.Name }},
-		{"output", s.Repository != "", s.Repository, func() { job.Repository = p.Resolve(s.Repository) }},
-		{"max-batch-size", s.MaxBatchSize > 0 && isProjects && job.Gears == "", s.MaxBatchSize, func() { n := int32(s.MaxBatchSize); job.MaxBatch = &n }},
-		{"instances", s.Instances > 0, s.Instances, func() { job.Instances = int(s.Instances) }},
-		{"devices", len(s.Devices) > 0, s.Devices, func() { job.Devices = ints(s.Devices) }},
-		{"max-queue-delay", s.MaxQueueDelay > 0 && !job.NoBatching, s.MaxQueueDelay, func() { job.MaxQueueDelay = s.MaxQueueDelay }},
-	} {
-		if o.isSet && !flags.Changed(o.flag) {
-			o.take()
-			chosen = append(chosen, fmt.Sprintf("%s %v: %s says so", o.flag, o.value, project.FileName))
-		}
-	}
-	return chosen
 }
 
 func isSameFile(a, b string) bool {
@@ -321,13 +315,6 @@ func isSameFile(a, b string) bool {
 	}
 	y, err := os.Stat(b)
 	return err == nil && os.SameFile(x, y)
-}
-
-func ints(list []int64) (out []int) {
-	for _, n := range list {
-		out = append(out, int(n))
-	}
-	return out
 }
 
 // parseDevices reads 0,1 or cpu.
@@ -352,12 +339,16 @@ func (a *app) printConfig(r *generate.Result) error {
 	if err := a.printTensors(r.Inputs, r.Outputs); err != nil {
 		return err
 	}
+	if r.Optimized != nil {
+		w.line("optimized", "%s (--no-optimize copies the model as it is)", r.Optimized)
+	}
 	for _, file := range slices.Concat(r.Files, r.Services) {
 		w.line(file.How, "%s, %s", terminal.Clean(file.Path), terminal.Bytes(file.Bytes))
 	}
 	for _, c := range r.Changes {
 		w.line("changed", "%s", terminal.Clean(changeText(c)))
 	}
+	w.list("lost", lostLines(r.Lost))
 	if r.Memory != nil {
 		w.list("memory", memoryLines(r.Memory))
 	}
@@ -368,6 +359,19 @@ func (a *app) printConfig(r *generate.Result) error {
 		w.line("unchanged", "all of it was there already")
 	}
 	return nil
+}
+
+// mostLost is how many lines are listed of a config that was made anew.
+const mostLost = 12
+
+func lostLines(lost []generate.Line) (lines []string) {
+	for _, l := range lost[:min(len(lost), mostLost)] {
+		lines = append(lines, terminal.Clean(fmt.Sprintf("line %d: %s", l.Number, terminal.Shorten(l.Text, 100))))
+	}
+	if n := len(lost) - mostLost; n > 0 {
+		lines = append(lines, terminal.Counted(n, "more line")+" (--json lists all)")
+	}
+	return lines
 }
 
 // printDiff prints a unified diff of files.
@@ -455,7 +459,7 @@ func memoryLines(m *generate.Memory) []string {
 			terminal.Bytes(m.WorkBytes), terminal.Bytes(m.InputBytes), terminal.Bytes(m.OutputBytes), streamsText(m.Streams)),
 	}
 	if len(m.Open) > 0 {
-		lines = append(lines, "counted as 1, for nothing says how large it is: "+strings.Join(m.Open, ", "))
+		lines = append(lines, "counted as 1, and what follows from it with it, for nothing says how large it is: "+strings.Join(m.Open, ", "))
 	}
 	if m.Unknown > 0 {
 		lines = append(lines, fmt.Sprintf("not counted, for its size depends on data: %s in between", terminal.Counted(m.Unknown, "result")))

@@ -75,6 +75,11 @@ func (f *serviceFlags) check(cmd *cobra.Command, job generate.Job) error {
 	if cmd.Flags().Changed("npus") && (f.npus < 1 || f.npus > mostNPUs) {
 		return fault.New(fault.Usage, "--npus %d: give 1 to %d", f.npus, mostNPUs)
 	}
+	for flag, n := range map[string]int{"replicas": f.service.Replicas, "shared-memory": f.service.SharedMemoryGiB} {
+		if cmd.Flags().Changed(flag) && n < 1 {
+			return fault.New(fault.Usage, "--%s %d: give 1 or more", flag, n)
+		}
+	}
 	f.service.Protocol = deployment.Protocol(f.protocol)
 	if f.service.Resource == "" && job.Chip != nil {
 		f.service.Resource = deployment.Resource(job.Chip.Family)

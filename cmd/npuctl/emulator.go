@@ -88,7 +88,8 @@ func newEmulatorEnvCommand(a *app) *cobra.Command {
 		Use:   "env [DIR]",
 		Short: "Print what a shell needs to use the emulator, and build it first if need be",
 		Long: "Prints the lines that put the emulator on the path for programs and libraries, for a\n" +
-			"POSIX shell to evaluate. Without DIR the emulator stands in npuctl's cache.",
+			"POSIX shell to evaluate. Without DIR the emulator stands in npuctl's cache, and is built\n" +
+			"when it is not there; DIR is one that npuctl emulator build has made.",
 		Example: "  eval \"$(npuctl emulator env)\"",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -100,6 +101,12 @@ func newEmulatorEnvCommand(a *app) *cobra.Command {
 			say, stop := a.progress()
 			say("looking for the emulator")
 			folder := strings.Join(args, "")
+			if folder != "" {
+				if _, err := cannemu.ReadMarker(folder); err != nil {
+					stop()
+					return fault.New(fault.Usage, "%s is no emulator of npuctl", folder).With("npuctl emulator build %s makes one", cannemu.Quote(folder))
+				}
+			}
 			root, m, built, err := cannemu.Find(cmd.Context(), folder, cannemu.Options{
 				Version: versionText(), Building: func() { say("building the emulator (once, about 10 s)") },
 			})

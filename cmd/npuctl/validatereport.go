@@ -25,6 +25,8 @@ type validationReport struct {
 // validationDocument is what --json prints.
 type validationDocument struct {
 	findings.Document
+	// NoChip is set when no chip was named for models that run on one.
+	NoChip bool `json:"no_chip,omitempty"`
 	// Server and Loaded are there with --load, Numerics with --check-numerics.
 	Server   string                 `json:"server,omitempty"`
 	Loaded   []tritonserver.Outcome `json:"loaded,omitempty"`
@@ -32,7 +34,7 @@ type validationDocument struct {
 }
 
 func (r validationReport) document() validationDocument {
-	return validationDocument{findings.NewDocument(r.Findings, string(r.result.Verdict)), r.result.Server, r.result.Outcomes, r.result.Numerics}
+	return validationDocument{findings.NewDocument(r.Findings, string(r.result.Verdict)), r.result.NoChip, r.result.Server, r.result.Outcomes, r.result.Numerics}
 }
 
 // printValidation writes the findings in their form to the file or to standard output.
@@ -95,13 +97,13 @@ func printComparison(w io.Writer, c *validation.Comparison, p terminal.Palette) 
 		what = "compared with what optimize makes of it"
 	}
 	fmt.Fprintf(w, "%s %s: %s, by %s\n", p.Bold(terminal.Clean(c.Model)), what, terminal.Counted(c.Samples, "sample"), terminal.Clean(c.Engine))
-	t := terminal.Table{Header: []string{"output", "type", "cosine", "max abs", "max rel", "allowed rel, abs", ""}, Right: []int{2, 3, 4, 5}}
+	t := terminal.Table{Header: []string{"output", "type", "cosine", "max abs", "allowed of each + of all", ""}, Right: []int{2, 3, 4}}
 	for _, o := range c.Outputs {
-		verdict := p.Good("equal")
+		verdict := p.Good("within")
 		if !o.Equal {
-			verdict = p.Bad("differs")
+			verdict = p.Bad("beyond")
 		}
-		t.Rows = append(t.Rows, []string{terminal.Clean(o.Name), o.Type, fmt.Sprintf("%.9f", o.Cosine), fmt.Sprintf("%.3g", o.MaxAbs), fmt.Sprintf("%.3g", o.MaxRel), fmt.Sprintf("%.1g, %.1g", o.Relative, o.Absolute), verdict})
+		t.Rows = append(t.Rows, []string{terminal.Clean(o.Name), o.Type, fmt.Sprintf("%.9f", o.Cosine), fmt.Sprintf("%.3g", o.MaxAbs), fmt.Sprintf("%.1g + %.1g", o.Relative, o.Absolute), verdict})
 	}
 	return t.Write(w)
 }
@@ -110,6 +112,12 @@ func printComparison(w io.Writer, c *validation.Comparison, p terminal.Palette) 
 var verdictTexts = map[rules.Verdict]rules.Text{
 	rules.Accept: {"the server accepts it", "服务器会接受"},
 	rules.Refuse: {"the server refuses it", "服务器会拒绝"},
+}
+
+// noChip says what was not looked at, and how to have it looked at.
+var noChip = rules.Text{
+	"no chip is named: what its AI Core computes was not looked at (--soc Ascend910B3, or soc in npuctl.yaml)",
+	"未指定芯片：未检查其 AI Core 能否计算各算子（--soc Ascend910B3，或 npuctl.yaml 中的 soc）",
 }
 
 // printFindings writes a table a file, and what the server would say where there is
@@ -132,7 +140,10 @@ func (r validationReport) printFindings(w io.Writer, p terminal.Palette) error {
 	if r.result.Judged {
 		verdict = "; " + verdictTexts[r.result.Verdict].In(l)
 	}
-	_, err := fmt.Fprintln(w, countText(r.Report, l)+verdict)
+	if _, err := fmt.Fprintln(w, countText(r.Report, l)+verdict); err != nil || !r.result.NoChip {
+		return err
+	}
+	_, err := fmt.Fprintln(w, p.Faint(noChip.In(l)))
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/npuctl/npuctl/internal/fault"
 )
@@ -85,7 +86,7 @@ func (s *Service) EAS() ([]byte, error) {
 	memory := max(s.MemoryBytes, usualMemory)
 	service := easService{
 		Metadata:   easMetadata{Name: s.label("_"), Instance: s.Replicas, CPU: serverCPUs, Memory: memory / 1_000_000},
-		Containers: []easContainer{{Image: s.Image, Command: join(command()), Port: s.Protocol.port()}},
+		Containers: []easContainer{{Image: s.Image, Command: strings.Join(command(), " "), Port: s.Protocol.port()}},
 		Storage:    []easStorage{mount},
 	}
 	if s.UsesNPU {
@@ -107,14 +108,6 @@ func (s *Service) EAS() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func join(words []string) string {
-	text := words[0]
-	for _, w := range words[1:] {
-		text += " " + w
-	}
-	return text
-}
-
 func (s *Service) easStorage() (easStorage, error) {
 	l, err := s.locate()
 	mount := easStorage{MountPath: modelsFolder}
@@ -133,8 +126,8 @@ func (s *Service) easStorage() (easStorage, error) {
 
 // folderPath ends with a slash: without, EAS takes the path for a file.
 func folderPath(path string) string {
-	if path == "" || path[len(path)-1] == '/' {
-		return path
+	if path == "" {
+		return ""
 	}
-	return path + "/"
+	return strings.TrimSuffix(path, "/") + "/"
 }

@@ -222,12 +222,7 @@ func shown(names []string) []string {
 	const most = 8
 	var out []string
 	for _, n := range names[:min(len(names), most)] {
-		out = append(out, strings.Map(func(r rune) rune {
-			if !strconv.IsPrint(r) {
-				return '?'
-			}
-			return r
-		}, n))
+		out = append(out, visible(n))
 	}
 	if len(names) > most {
 		out = append(out, fmt.Sprintf("and %d more", len(names)-most))

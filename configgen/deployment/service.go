@@ -95,8 +95,7 @@ func (r *Repository) addConfig(name, folder string, data []byte) {
 		r.UsesNPU = true
 	case "python":
 		r.UsesPython = true
-		compiled, _ := filepath.Glob(filepath.Join(escaped(folder), "*", "*.om"))
-		r.UsesNPU = r.UsesNPU || len(compiled) > 0
+		r.UsesNPU = r.UsesNPU || hasCompiled(folder)
 	}
 	value, _ := c.Parameter("device_ids")
 	for word := range strings.SplitSeq(value, ",") {
@@ -107,9 +106,17 @@ func (r *Repository) addConfig(name, folder string, data []byte) {
 	r.NPUs = max(r.NPUs, len(r.devices[name]))
 }
 
-// escaped keeps a path from being read as a pattern.
-func escaped(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+// hasCompiled says whether a version of a model is a compiled one. What cannot be read
+// holds none that could be served.
+func hasCompiled(folder string) bool {
+	versions, _ := os.ReadDir(folder)
+	for _, v := range versions {
+		files, _ := os.ReadDir(filepath.Join(folder, v.Name()))
+		if slices.ContainsFunc(files, func(f fs.DirEntry) bool { return strings.HasSuffix(f.Name(), ".om") }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Protocol is what clients speak.

@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,25 +25,24 @@ func (p *plan) check(r *Result, old *standing) ([]findings.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	var before []findings.Finding
 	if old != nil && refused(found, nil) != nil {
-		if before, err = p.checkText(r.Config, old.doc.Text, options); err != nil {
+		if p.before, err = p.checkText(r.Config, old.doc.Text, options); err != nil {
 			return nil, err
 		}
 	}
-	if err := refused(found, before); err != nil {
+	if err := refused(found, p.before); err != nil {
 		return nil, err
 	}
 	if !p.isGE() {
 		return found, nil
 	}
-	model, err := rules.Check([]string{p.Model}, options)
+	model, err := rules.Check([]string{p.graph.path}, options)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range model.Findings {
-		isTold := slices.ContainsFunc(found, func(g findings.Finding) bool { return g.Rule == f.Rule && g.Message == f.Message })
-		if !isTold { // of the stand-in
+		f.File = p.Model           // which people know
+		if indexOf(found, f) < 0 { // else it is told of the stand-in
 			found = append(found, f)
 		}
 	}
@@ -61,9 +59,11 @@ func (p *plan) refuseKnown(r *Result, old *standing) error {
 		if f.File == p.Model || f.Severity != findings.Error && !f.Refuses {
 			continue
 		}
-		where, fix := f.File, f.Fix
-		if f.Line > 0 {
-			where = fmt.Sprintf("%s:%d:%d of the config that would be written", f.File, f.Line, f.Column)
+		where, fix := f.Place(), f.Fix
+		if i := indexOf(p.before, f); i >= 0 {
+			where = p.before[i].Place()
+		} else if f.Line > 0 {
+			where += " of the config that would be written"
 		}
 		if fix != "" {
 			fix += "; "
@@ -91,12 +91,17 @@ func (p *plan) checkText(path, text string, options rules.Options) ([]findings.F
 // refused gives a failure for the first error among findings that was not there before.
 func refused(all, before []findings.Finding) error {
 	for _, f := range all {
-		isOld := slices.ContainsFunc(before, func(b findings.Finding) bool { return b.Rule == f.Rule && b.Message == f.Message })
-		if !isOld && (f.Severity == findings.Error || f.Refuses) {
+		if indexOf(before, f) < 0 && (f.Severity == findings.Error || f.Refuses) {
 			return fault.New(fault.Input, "%s:%d:%d of the config that would be written: %s (%s)", f.File, f.Line, f.Column, f.Message, f.Rule).With("%s", f.Fix)
 		}
 	}
 	return nil
+}
+
+// indexOf is where a finding stands among others, wherever in the file it is; -1 when it
+// is not there.
+func indexOf(list []findings.Finding, f findings.Finding) int {
+	return slices.IndexFunc(list, func(g findings.Finding) bool { return g.Rule == f.Rule && g.Message == f.Message })
 }
 
 // checkBeside checks the config in a repository of its own, made for the check.

@@ -55,7 +55,7 @@ func (j *Job) readGears(s *signature) (*gearSet, error) {
 	plan, err := gears.Fit(inputs, j.Gears)
 	if err != nil {
 		f := fault.New(fault.Usage, "--gears %s: %w", j.Gears, err)
-		if how := howToWrite(j.Gears, gears.OpenAxes(inputs)); how != "" {
+		if how := howToWrite(j.Gears, s); how != "" {
 			f = f.With("%s", how)
 		}
 		return nil, f
@@ -84,33 +84,42 @@ func (j *Job) readGears(s *signature) (*gearSet, error) {
 	return g, nil
 }
 
-// howToWrite shows how gears of several axes are written, with the numbers that were
-// given for the first of them; "" where there is one axis.
-func howToWrite(text string, axes []gears.Axis) string {
-	if len(axes) < 2 {
-		return ""
-	}
+// howToWrite says what to do with gears of too few numbers, where there are several
+// axes: fix some of them first, or write a number for each. "" where there is one axis.
+func howToWrite(text string, s *signature) string {
+	axes := gears.OpenAxes(s.gearInputs())
 	list, err := gears.Parse(text)
-	if err != nil || len(list) == 0 {
+	if err != nil || len(axes) < 2 {
 		return ""
 	}
-	firsts := list[0]
+	firsts := list[0] // as many gears as numbers
 	if len(list) > 1 {
 		firsts = nil
 		for _, gear := range list {
 			firsts = append(firsts, gear[0])
 		}
 	}
-	var rest []string
-	for _, a := range axes[1:] {
-		rest = append(rest, cmp.Or(a.Name, a.Places[0].String()))
+	names, flags := make([]string, len(axes)), make([]string, len(axes))
+	for i, a := range axes {
+		names[i], flags[i] = cmp.Or(a.Name, a.Places[0].String()), s.fixing(a)
 	}
 	var shown []string
 	for _, n := range firsts[:min(len(firsts), 4)] {
-		shown = append(shown, fmt.Sprintf("%d,%s", n, strings.Join(rest, ",")))
+		shown = append(shown, fmt.Sprintf("%d,%s", n, strings.Join(names[1:], ",")))
 	}
-	open := strings.Join(rest, " and ")
-	return fmt.Sprintf("a gear has a number for each axis, and a semicolon stands between gears: write %q with sizes for %s; or fix %s with --dim or --input-shape", strings.Join(shown, ";"), open, open)
+	return fmt.Sprintf("first fix the axes that gears do not set: %s; or give each gear a number for each of %s: %q with sizes for %s",
+		strings.Join(slices.Compact(flags), ", "), strings.Join(names, ", "), strings.Join(shown, ";"), strings.Join(names[1:], " and "))
+}
+
+// fixing is the flag that gives an open axis a size.
+func (s *signature) fixing(a gears.Axis) string {
+	switch {
+	case s.batch && a.Places[0].Dim == 0:
+		return "--batch 1"
+	case a.Name != "":
+		return "--dim " + a.Name + "=N"
+	}
+	return "--input-shape " + a.Places[0].Input + ":…"
 }
 
 // mostGears is how many gears a chip takes, or any.

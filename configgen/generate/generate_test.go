@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -301,9 +302,9 @@ func TestRefusals(t *testing.T) {
 		{"the batch twice", fixed, generate.Job{MaxBatch: sized(4)}, fault.Usage, "the first dim of input image is 2"},
 		{"a batch of a model with open outputs", lengths, generate.Job{MaxBatch: sized(4)}, fault.Usage, "wrong axis"},
 		{"another batch than the gears", batched, generate.Job{Gears: "1,2", MaxBatch: sized(4)}, fault.Usage, "largest batch of --gears is 2"},
-		{"gears of one axis for three", `net (float[N,L,W] x) => (float[N,L,W] y) { y = Relu (x) }`, generate.Job{Gears: "1,2,4"}, fault.Usage, `a gear has a number for each axis, and a semicolon stands between gears: write "1,L,W;2,L,W;4,L,W" with sizes for L and W; or fix L and W`},
-		{"gears of one axis for two", lengths, generate.Job{Gears: "1,2,4"}, fault.Usage, `write "1,L;2,L;4,L" with sizes for L`},
-		{"gears of one axis for two without names", picture, generate.Job{Gears: "224;336"}, fault.Usage, `write "224,W;336,W" with sizes for W`},
+		{"gears of one axis for three", `net (float[N,L,W] x) => (float[N,L,W] y) { y = Relu (x) }`, generate.Job{Gears: "1,2,4"}, fault.Usage, `first fix the axes that gears do not set: --batch 1, --dim L=N, --dim W=N; or give each gear a number for each of N, L, W: "1,L,W;2,L,W;4,L,W" with sizes for L and W`},
+		{"gears of one axis for two", lengths, generate.Job{Gears: "1,2,4"}, fault.Usage, `"1,L;2,L;4,L" with sizes for L`},
+		{"gears of one axis for two without names", picture, generate.Job{Gears: "224;336"}, fault.Usage, `"224,W;336,W" with sizes for W`},
 		{"more gears than there can be", batched, generate.Job{Gears: "1,200"}, fault.Usage, "200 gears"},
 		{"many more", batched, generate.Job{Gears: "1,2147483647"}, fault.Usage, "does not pad"},
 		{"preferred above the largest", batched, generate.Job{Preferred: []int32{16}}, fault.Usage, "above max_batch_size 8"},
@@ -424,7 +425,7 @@ func TestPlaces(t *testing.T) {
 func TestSideFiles(t *testing.T) {
 	m := onnx.NewModel(8, 13)
 	x := m.Graph.AddInput("x", onnx.TensorType(tensor.Float32, 2, 4096))
-	w, err := tensor.Make(make([]float32, 4096), 4096)
+	w, err := tensor.Make(slices.Repeat([]float32{1, 2}, 2048), 4096)
 	if err != nil {
 		t.Fatal(err)
 	}

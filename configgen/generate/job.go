@@ -51,6 +51,10 @@ type Job struct {
 
 	// Sizes fixes open dims, as in every other command.
 	Sizes onnxpass.Specialization
+	// NoOptimize copies the model as it is; else npu_ge gets what the passes of npuctl
+	// optimize make of it. Passes says which of them, and how far.
+	NoOptimize bool
+	Passes     onnxpass.Options
 	// Static demands a graph without open dims but a batch; Gears lists the sizes of
 	// one with gears, as package gears reads them; Dynamic leaves dims open. At most one.
 	Static, Dynamic bool
@@ -93,6 +97,9 @@ type Job struct {
 	// them estimated from the graph.
 	Compiled string
 
+	// ReplaceModel puts the model in the place of another one. The config that is there
+	// is changed as always.
+	ReplaceModel bool
 	// Force replaces files that differ, and a config that is there instead of changing it.
 	Force bool
 	// Preview writes nothing.
@@ -100,6 +107,8 @@ type Job struct {
 	// Beside gives further files, which take their places together with those of the
 	// repository or not at all; nil gives none. It gets what is about to be written.
 	Beside func(*Result) ([]*atomicfile.File, error)
+	// Progress is told, when set, what the job is at.
+	Progress func(text string)
 
 	asked asked
 }
@@ -122,20 +131,24 @@ type Result struct {
 	Config string `json:"config"`
 	Text   string `json:"text"`
 	// Files are the model and its side files, in their places.
-	Files        []File             `json:"files"`
-	MaxBatchSize int32              `json:"max_batch_size"`
-	Inputs       []Tensor           `json:"inputs"`
-	Outputs      []Tensor           `json:"outputs"`
-	Gears        [][]int64          `json:"gears"`
-	Choices      []Choice           `json:"choices"`
-	Notes        []string           `json:"notes"`
-	Findings     []findings.Finding `json:"findings"`
+	Files        []File    `json:"files"`
+	MaxBatchSize int32     `json:"max_batch_size"`
+	Inputs       []Tensor  `json:"inputs"`
+	Outputs      []Tensor  `json:"outputs"`
+	Gears        [][]int64 `json:"gears"`
+	// Optimized is what was made of the model; nil when the file is the user's own.
+	Optimized *Optimized         `json:"optimized"`
+	Choices   []Choice           `json:"choices"`
+	Notes     []string           `json:"notes"`
+	Findings  []findings.Finding `json:"findings"`
 	// Chosen says what of the job was taken from elsewhere, and why.
 	Chosen []string `json:"chosen"`
 	// Services are files for clusters, which somebody else writes.
 	Services []File `json:"services"`
 	// Changes are what of a config that was there is changed; all else of it stays.
 	Changes []Change `json:"changes"`
+	// Lost are the lines of a config that was there which a config made anew has no more.
+	Lost []Line `json:"lost"`
 	// Memory is what the model takes on each NPU; nil where none serves it.
 	Memory *Memory `json:"memory"`
 	// Written is false after a preview and when everything was there already.
@@ -149,8 +162,8 @@ type Result struct {
 type File struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
-	// How is copied, linked, rewritten (with other names of output dims) or kept (it was
-	// there).
+	// How is copied, optimized, linked, rewritten (with other names of output dims) or kept
+	// (it was there).
 	How string `json:"how"`
 }
 
@@ -159,6 +172,12 @@ type Tensor struct {
 	Name string  `json:"name"`
 	Type string  `json:"type"`
 	Dims []int64 `json:"dims"`
+}
+
+// Line is a line of a file, counted from 1.
+type Line struct {
+	Number int    `json:"line"`
+	Text   string `json:"text"`
 }
 
 // Choice is one decision: the field it is about, and the reason.
@@ -175,7 +194,7 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 		batching: j.asksBatching(), versions: j.VersionPolicy != "", delay: j.MaxQueueDelay, queue: j.Queue,
 	}
 	if j.Name == "" {
-		j.Name = nameOf(j.Model)
+		j.Name = NameOf(j.Model)
 	}
 	alone := j // without what the standing config decides
 	old, err := j.standing()
@@ -193,6 +212,20 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, old.blame(err, alone.planFailure(s))
 	}
+	j.progress("optimising " + filepath.Base(j.Model))
+	g, done, err := j.readyGraph(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	p.graph = g
+	p.noteSizes()
+	return p.run(ctx, old)
+}
+
+// run writes the plan, checks it and puts it into its place. What it would be is told
+// with a failure, too.
+func (p *plan) run(ctx context.Context, old *standing) (*Result, error) {
 	r, err := p.write(old)
 	if err != nil {
 		return nil, err
@@ -203,10 +236,20 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err := p.addMemory(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := p.refuseKnown(r, old); err != nil {
+	known := p.refuseKnown(r, old)
+	if known != nil && !p.Preview {
+		return r, known
+	}
+	if err := p.place(ctx, r); err != nil {
 		return r, err
 	}
-	return r, p.place(ctx, r)
+	return r, known
+}
+
+func (j *Job) progress(text string) {
+	if j.Progress != nil {
+		j.Progress(text)
+	}
 }
 
 // planFailure is why nothing can be planned, nil where it can.
@@ -258,10 +301,15 @@ func (j *Job) complete() error {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// nameOf makes a model's name of its file's: what URLs do not carry becomes _.
-func nameOf(path string) string {
-	base := filepath.Base(path)
-	name := unfit.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "_")
+// NameOf makes a model's name of its file's, without the .opt and .om that npuctl's own
+// commands put there. What URLs do not carry becomes _.
+func NameOf(path string) string {
+	stem := filepath.Base(path)
+	stem = strings.TrimSuffix(stem, filepath.Ext(stem))
+	for _, made := range []string{".opt", ".om"} {
+		stem = strings.TrimSuffix(stem, made)
+	}
+	name := unfit.ReplaceAllString(stem, "_")
 	if name = strings.TrimLeft(name, "."); name == "" {
 		return "model"
 	}
@@ -392,17 +440,20 @@ func (j *Job) checkInstances() error {
 var coreNumbers = regexp.MustCompile(`^[1-9][0-9]{0,3}(\|[0-9]{0,4})?$`)
 
 func (j *Job) checkOptions() error {
+	for _, o := range []struct {
+		flag    string
+		isGiven bool
+	}{
+		{"--precision", j.Precision != ""}, {"--aicore-num", j.AICoreNum != ""}, {"--profiling", j.Profiling != ""},
+		{"--dump", len(j.Dump) > 0}, {"--om", j.Compiled != ""},
+	} {
+		if o.isGiven && j.Backend != GE {
+			return j.ignored(o.flag)
+		}
+	}
 	switch {
-	case j.Backend != GE && j.Precision != "":
-		return j.ignored("--precision")
-	case j.Backend != GE && j.AICoreNum != "":
-		return j.ignored("--aicore-num")
-	case j.Backend != GE && j.Profiling != "":
-		return j.ignored("--profiling")
-	case j.Backend != GE && len(j.Dump) > 0:
-		return j.ignored("--dump")
-	case j.Backend != GE && j.Compiled != "":
-		return j.ignored("--om")
+	case j.Backend != GE && j.NoOptimize:
+		return fault.New(fault.Usage, "--no-optimize would be ignored: for %s the model is copied as it is", j.Backend).With("leave it out")
 	case j.Profiling != "" && profilingWhy[j.Profiling] == "":
 		return fault.New(fault.Usage, "--profiling %s: give true or dynamic", j.Profiling)
 	case j.AICoreNum != "":
@@ -415,8 +466,7 @@ func (j *Job) checkOptions() error {
 			return fault.New(fault.Usage, "--dump %s: give graph, data or graph,data", strings.Join(j.Dump, ","))
 		}
 	}
-	switch {
-	case j.Chip != nil && j.Precision != "" && !j.Chip.Shared().AllowsPrecision(j.Precision):
+	if j.Chip != nil && j.Precision != "" && !j.Chip.Shared().AllowsPrecision(j.Precision) {
 		return fault.New(fault.Usage, "--precision %s: %s does not have that mode", j.Precision, j.Chip.Name)
 	}
 	_, err := precisionKey(j.Precision)

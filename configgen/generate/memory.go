@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/npuctl/npuctl/configgen"
+	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/internal/devicememory"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/findings"
@@ -86,7 +88,6 @@ func (p *plan) addMemory(ctx context.Context, r *Result) error {
 	}
 	r.Memory = m
 	r.Findings = append(r.Findings, m.findings(r.Config)...)
-	r.Findings = append(r.Findings, m.beyondAll(r.Config)...)
 	return nil
 }
 
@@ -104,7 +105,7 @@ func (p *plan) needs(ctx context.Context, m *Memory) (devicememory.Needs, error)
 		m.Source = filepath.Base(p.Compiled)
 		return needs, nil
 	}
-	model, err := modelfile.Open(p.Model)
+	model, err := modelfile.Open(p.graph.path)
 	if err != nil {
 		return devicememory.Needs{}, err
 	}
@@ -192,33 +193,43 @@ func (m *Memory) addBuffers(p *plan) {
 	for _, out := range p.outputs {
 		shape := make([]int64, len(out.dims))
 		for i, d := range out.dims {
-			size, isKnown := evaluate(d.name, sizes)
+			size, isKnown := p.outputSize(d, i, sizes)
 			if !isKnown {
-				size, isKnown = evaluate(d.computed, sizes)
-			}
-			switch {
-			case d.size != open:
-				shape[i] = d.size
-			case p.batch && i == 0 && p.maxBatch > 0:
-				shape[i] = int64(p.maxBatch)
-			case isKnown:
-				shape[i] = size
-			default:
-				shape[i] = 1
 				m.Open = append(m.Open, place{out, i}.String())
 			}
+			shape[i] = size
 		}
 		m.OutputBytes = sum(m.OutputBytes, tensorBytes(out.kind, shape))
 	}
 }
 
-// sizesByName are the largest sizes of input dims by their names.
+// outputSize is the size of an output's dim for the sizes of inputs; 1 and false where
+// it does not follow from them.
+func (p *plan) outputSize(d dim, axis int, sizes map[string]int64) (size int64, isKnown bool) {
+	switch {
+	case d.size != open:
+		return d.size, true
+	case p.batch && axis == 0 && p.maxBatch > 0:
+		return int64(p.maxBatch), true
+	}
+	names := slices.Collect(maps.Keys(sizes))
+	for _, text := range []string{d.name, d.computed} {
+		if size, ok := evaluate(text, sizes); ok {
+			return size, true
+		}
+		isKnown = isKnown || rules.IsDimExpression(text, names) // of an input's dim that counts as 1
+	}
+	return 1, isKnown
+}
+
+// sizesByName are the largest sizes of input dims by their names, 1 for those that
+// nothing tells.
 func (p *plan) sizesByName() map[string]int64 {
 	sizes := map[string]int64{}
 	for _, in := range p.inputs {
 		for i, d := range in.dims {
-			if size, isKnown := p.largestSize(in, i); isKnown && d.name != "" {
-				sizes[d.name] = size
+			if size, _ := p.largestSize(in, i); d.name != "" {
+				sizes[d.name] = max(size, sizes[d.name])
 			}
 		}
 	}
@@ -251,33 +262,24 @@ func sum(list ...int64) (total int64) {
 	return total
 }
 
-// beyondAll tells, where no chip is named, when the model fits on none that is known.
-func (m *Memory) beyondAll(path string) []findings.Finding {
-	largest := slices.MaxFunc(soc.Chips(), func(a, b soc.Chip) int { return cmp.Compare(a.MemoryBytes, b.MemoryBytes) })
-	if m.Chip != "" || m.TotalBytes <= largest.MemoryBytes {
-		return nil
-	}
-	return []findings.Finding{{
-		Rule: memoryRule, Severity: findings.Warning, File: path,
-		Message: fmt.Sprintf("the model takes about %s on each NPU, and no chip that is known has more than %s", terminal.Bytes(m.TotalBytes), terminal.Bytes(largest.MemoryBytes)),
-		Effect:  "the model does not load, or its first large request fails",
-		Fix:     "use a smaller largest batch (--max-batch-size) or gear, or fewer streams (--streams)",
-	}}
-}
-
-// findings tell when the model does not fit on the chip.
+// findings tell when the model does not fit on the chip, or, where none is named, on any
+// that is known.
 func (m *Memory) findings(path string) []findings.Finding {
-	if m.ChipBytes == 0 || float64(m.TotalBytes) < fullShare*float64(m.ChipBytes) {
+	name, bytes, isNamed := m.Chip, m.ChipBytes, m.Chip != ""
+	if !isNamed {
+		largest := slices.MaxFunc(soc.Chips(), func(a, b soc.Chip) int { return cmp.Compare(a.MemoryBytes, b.MemoryBytes) })
+		name, bytes = "the largest chip that is known", largest.MemoryBytes
+	}
+	isTooMuch := m.TotalBytes > bytes
+	if bytes == 0 || !isTooMuch && (!isNamed || float64(m.TotalBytes) < fullShare*float64(bytes)) {
 		return nil
 	}
-	f := findings.Finding{
-		Rule: memoryRule, Severity: findings.Warning, File: path,
-		Message: fmt.Sprintf("the model takes about %s on each NPU, and %s has %s", terminal.Bytes(m.TotalBytes), m.Chip, terminal.Bytes(m.ChipBytes)),
-		Effect:  "little is left for the driver, the runtime and kernels; loading may fail with an error of memory (EL0004, 207001)",
-		Fix:     "use fewer streams (--streams), a smaller largest batch or gear, or precision fp16",
+	f := rules.Find(memoryRule, rules.English, path, terminal.Bytes(m.TotalBytes), name, terminal.Bytes(bytes))
+	if !isTooMuch || !isNamed {
+		f.Severity = findings.Warning
 	}
-	if m.TotalBytes > m.ChipBytes {
-		f.Severity, f.Effect = findings.Error, "the model does not load, or its first large request fails"
+	if !isTooMuch {
+		f.Effect = "little is left for the driver, the runtime and kernels; loading may fail with an error of memory (EL0004, 207001)"
 	}
 	return []findings.Finding{f}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/files"
@@ -25,6 +26,7 @@ import (
 // How a file came into its place.
 const (
 	copied    = "copied"
+	optimized = "optimized"
 	linked    = "linked"
 	rewritten = "rewritten"
 	kept      = "kept"
@@ -37,6 +39,7 @@ func (p *plan) result(text string) *Result {
 		Config: filepath.Join(p.Repository, p.Name, configFile), Text: text,
 		Files: []File{}, Inputs: []Tensor{}, Outputs: []Tensor{}, Gears: [][]int64{},
 		Choices: append([]Choice{}, p.choices...), Notes: append([]string{}, p.notes...), Changes: []Change{}, Chosen: []string{}, Services: []File{},
+		Optimized: p.graph.optimised, Lost: []Line{},
 	}
 	for _, in := range p.inputs {
 		dims, _ := p.dims(in)
@@ -90,6 +93,9 @@ func (p *plan) place(ctx context.Context, r *Result) error {
 	if !hasConfig || string(old) != r.Text {
 		r.Diff = diffText(r.Config, old, hasConfig, r.Text)
 	}
+	if p.Force && hasConfig {
+		r.Lost = lostLines(string(old), r.Text)
+	}
 	if err := w.findSources(); err != nil {
 		return err
 	}
@@ -119,13 +125,35 @@ func diffText(path string, old []byte, isThere bool, text string) string {
 	return string(diff.Diff(filepath.ToSlash(from), old, filepath.ToSlash(path), []byte(text)))
 }
 
+// lostLines are the lines of a config that another one has not, but for comments that
+// npuctl wrote and for what holds nothing but brackets.
+func lostLines(old, text string) []Line {
+	has := map[string]int{}
+	for line := range strings.Lines(text) {
+		has[strings.TrimSpace(line)]++
+	}
+	lost, number := []Line{}, 0
+	for line := range strings.Lines(old) {
+		number++
+		line = strings.TrimSpace(line)
+		if has[line]--; has[line] >= 0 || strings.Trim(line, "{}[], ") == "" || strings.HasPrefix(line, "#"+configgen.OwnMark) {
+			continue
+		}
+		lost = append(lost, Line{number, line})
+	}
+	return lost
+}
+
 // findSources lists the model and its side files, and looks what is there already.
 func (w *placer) findSources() error {
 	how := copied
-	if w.Link {
+	switch {
+	case w.graph.optimised != nil:
+		how = optimized
+	case w.Link:
 		how = linked
 	}
-	model, sides := w.Model, w.sides
+	model, sides := w.graph.path, w.graph.sides
 	if len(w.names) > 0 {
 		var err error
 		if model, sides, err = w.rewrite(); err != nil {
@@ -324,6 +352,7 @@ func (w *placer) refuse() error {
 			return fault.New(fault.Usage, "%s would be replaced, and it is what this is made of; nothing was written", inputs[i]).With("give another --name, --version or --output")
 		}
 	}
+	w.noteLeftovers()
 	others := w.otherModels()
 	if w.Force {
 		if len(others) > 0 {
@@ -332,7 +361,7 @@ func (w *placer) refuse() error {
 		return nil
 	}
 	for _, s := range w.sources {
-		if s.differs {
+		if s.differs && !w.ReplaceModel {
 			return fault.New(fault.Usage, "%s is there and is another file; nothing was written", s.to).With("%s", w.waysIn())
 		}
 	}
@@ -343,34 +372,61 @@ func (w *placer) refuse() error {
 	return nil
 }
 
+// noteLeftovers tells of files beside a model that takes another one's place: data of the
+// old one may be among them, and nothing takes them away.
+func (w *placer) noteLeftovers() {
+	if !slices.ContainsFunc(w.sources, func(s source) bool { return s.differs }) {
+		return
+	}
+	entries, _ := os.ReadDir(w.folder) // none, where it cannot be read
+	var left []string
+	for _, e := range entries {
+		isOurs := slices.ContainsFunc(w.sources, func(s source) bool { return s.to == filepath.Join(w.folder, e.Name()) })
+		if e.Type().IsRegular() && !isOurs {
+			left = append(left, e.Name())
+		}
+	}
+	if len(left) > 0 {
+		w.result.Notes = append(w.result.Notes, fmt.Sprintf("left in %s, where the new model does not read it: %s", w.folder, short(left)))
+	}
+}
+
 // waysIn say how a model comes beside or over another one. npu_ge cannot tell versions.
 func (w *placer) waysIn() string {
+	beside := "--version N"
 	if w.isGE() {
-		return "--force replaces it and makes the config anew; --name puts the model beside it"
+		beside = "--name"
 	}
-	return "--force replaces it and makes the config anew; --version N puts the model beside it"
+	return "--replace-model replaces it and keeps the config, --force makes the config anew, too; " + beside + " puts the model beside it"
 }
 
 // entriesLimit bounds how much of a folder is looked through.
 const entriesLimit = 4096
 
-// otherModels lists further .onnx files in the model's folder, for npu_ge.
-func (w *placer) otherModels() (out []string) {
-	if !w.isGE() {
-		return nil
-	}
+// OtherModels lists the .onnx files below a model's folder that are not ours: npu_ge takes
+// the first one that it finds.
+func OtherModels(folder string, isOurs func(path string) bool) (out []string) {
 	seen := 0
-	_ = filepath.WalkDir(filepath.Join(w.Repository, w.Name), func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if seen++; err != nil || seen > entriesLimit {
 			return fs.SkipAll // what cannot be read holds nothing that could be told
 		}
-		isOurs := slices.ContainsFunc(w.sources, func(s source) bool { return s.to == path })
-		if !entry.IsDir() && strings.HasSuffix(path, onnxSuffix) && !isOurs {
+		if !entry.IsDir() && strings.HasSuffix(path, onnxSuffix) && !isOurs(path) {
 			out = append(out, path)
 		}
 		return nil
 	})
 	return out
+}
+
+// otherModels lists further .onnx files in the model's folder, for npu_ge.
+func (w *placer) otherModels() []string {
+	if !w.isGE() {
+		return nil
+	}
+	return OtherModels(filepath.Join(w.Repository, w.Name), func(path string) bool {
+		return slices.ContainsFunc(w.sources, func(s source) bool { return s.to == path })
+	})
 }
 
 // write brings everything into its place, the config last.
@@ -506,7 +562,7 @@ func (w *placer) rewrite() (model string, sides []string, err error) {
 	if err := w.openStage(); err != nil {
 		return "", nil, err
 	}
-	m, err := onnx.Open(w.Model)
+	m, err := onnx.Open(w.graph.path)
 	if err != nil {
 		return "", nil, fault.New(fault.Input, "%w", err)
 	}
@@ -516,20 +572,7 @@ func (w *placer) rewrite() (model string, sides []string, err error) {
 			v.Type = w.renamedType(v, names)
 		}
 	}
-	model = filepath.Join(w.stage, modelFile)
-	if err := m.Save(model, onnx.SaveOptions{}); err != nil {
-		return "", nil, fault.New(fault.Missing, "write the model with other names of dims: %w", err)
-	}
-	entries, err := os.ReadDir(w.stage)
-	if err != nil {
-		return "", nil, fault.New(fault.Missing, "%w", err)
-	}
-	for _, e := range entries {
-		if e.Name() != modelFile {
-			sides = append(sides, e.Name())
-		}
-	}
-	return model, sides, nil
+	return saveIn(w.stage, m)
 }
 
 // renamedType is the declared type of an output with new names, or its whole type

@@ -10,6 +10,7 @@ import (
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/findings"
 	"github.com/npuctl/npuctl/internal/terminal"
 )
 
@@ -17,6 +18,7 @@ import (
 type plan struct {
 	*Job
 	*signature
+	graph    *graph
 	form     Form
 	gears    *gearSet // of [Gears]
 	maxBatch int32
@@ -30,6 +32,8 @@ type plan struct {
 
 	choices []Choice
 	notes   []string
+	// before are the errors that the standing config had by itself.
+	before []findings.Finding
 }
 
 // plan decides everything that the config says.

@@ -51,7 +51,7 @@ func (j *Job) standing() (*standing, error) {
 	}
 	doc, err := configgen.ParseLenient(path, data)
 	if err != nil {
-		return nil, fault.New(fault.Input, "%w", err).With("correct it; --force replaces it")
+		return nil, fault.New(fault.Input, "%w", err).With("correct it; --force replaces it, and says what it had")
 	}
 	s := &standing{path: path, doc: doc, config: doc.Config()}
 	return s, s.adopt(j)

@@ -70,9 +70,8 @@ func (j *PythonJob) part(ctx context.Context, stage string) (p *part, version in
 }
 
 func (j *PythonJob) complete() error {
-	base := filepath.Base(j.Model)
 	if j.Name == "" {
-		j.Name = generateName(strings.TrimSuffix(base, filepath.Ext(base)))
+		j.Name = generate.NameOf(j.Model)
 	}
 	if j.Version == 0 {
 		j.Version = 1
@@ -191,11 +190,7 @@ func (j *PythonJob) deviceText() string {
 	if len(j.Devices) == 0 {
 		return "0"
 	}
-	words := make([]string, len(j.Devices))
-	for i, d := range j.Devices {
-		words[i] = strconv.Itoa(d)
-	}
-	return strings.Join(words, ",")
+	return numbers(j.Devices)
 }
 
 // tensorsOf lists the tensors of an .om. Dims that gears set are open.

@@ -313,7 +313,7 @@ func (j *EnsembleJob) wireBehind(w *wiring, before, model, behind *part) error {
 		return nil
 	}
 	spec := j.spec.Postprocess
-	from, err := findSource(spec, model, map[string]int{kindFeatures: 1, kindTopK: 1, kindBoxes: 2}[spec.Kind.Value])
+	from, err := findSource(spec, model)
 	if err != nil {
 		return err
 	}

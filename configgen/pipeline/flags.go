@@ -3,6 +3,7 @@ package pipeline
 import (
 	"strings"
 
+	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/internal/fault"
 )
 
@@ -19,7 +20,7 @@ func (j *EnsembleJob) flagSettings() []flagSetting {
 		{"--max-batch-size", "max_batch_size", j.spec.MaxBatchSize.place}, {"--version", "version", j.spec.Version.place},
 		{"--name", "name", m.Name.place}, {"--backend", "backend", m.Backend.place}, {"--batch", "batch", m.Batch.place},
 		{"--dim", "dims", m.Dims.place}, {"--input-shape", "input_shapes", m.InputShapes.place}, {"--gears", "gears", m.Gears.place},
-		{"--static", "static", m.Static.place}, {"--instances", "instances", m.Instances.place}, {"--devices", "devices", m.Devices.place},
+		{"--static", "static", m.Static.place}, {"--no-optimize", "no_optimize", m.NoOptimize.place}, {"--instances", "instances", m.Instances.place}, {"--devices", "devices", m.Devices.place},
 		{"--streams", "streams", m.Streams.place}, {"--precision", "precision", m.Precision.place}, {"--aicore-num", "aicore_num", m.AICoreNum.place},
 		{"--preferred", "preferred", m.Preferred.place}, {"--max-queue-delay", "max_queue_delay", m.MaxQueueDelay.place},
 	}
@@ -32,6 +33,22 @@ func (j *EnsembleJob) settingNames() *strings.Replacer {
 		pairs = append(pairs, s.flag, s.name)
 	}
 	return strings.NewReplacer(pairs...)
+}
+
+// nameSettings turns names of flags into those of settings in what is told of a part, and
+// in the comments of its config.
+func (j *EnsembleJob) nameSettings(p *part) {
+	names := j.settingNames()
+	for i, note := range p.notes {
+		p.notes[i] = names.Replace(note)
+	}
+	lines := strings.SplitAfter(string(p.text), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimSpace(line), "#"+configgen.OwnMark) {
+			lines[i] = names.Replace(line)
+		}
+	}
+	p.text = []byte(strings.Join(lines, ""))
 }
 
 // inSettings tells what package generate says against flags to whoever wrote a file:

@@ -70,22 +70,7 @@ func (j *EnsembleJob) name() string {
 	if j.spec.Name.given() {
 		return j.spec.Name.Value
 	}
-	base := strings.TrimSuffix(j.spec.fileName(), filepath.Ext(j.spec.fileName()))
-	return generateName(base)
-}
-
-// generateName makes a model's name of a file's: what URLs do not carry becomes _.
-func generateName(base string) string {
-	name := strings.Map(func(r rune) rune {
-		if checkName(setting[string]{Value: "x" + string(r), place: place{line: 1}}) != nil {
-			return '_'
-		}
-		return r
-	}, base)
-	if name = strings.TrimLeft(name, "."); name == "" {
-		return "pipeline"
-	}
-	return name
+	return generate.NameOf(j.spec.file)
 }
 
 func (s *Spec) fileName() string { return filepath.Base(s.file) }

@@ -38,9 +38,7 @@ func (j *EnsembleJob) modelPart(ctx context.Context) (*part, error) {
 	if err != nil {
 		return nil, j.inSettings(err)
 	}
-	for i, note := range p.notes {
-		p.notes[i] = j.settingNames().Replace(note)
-	}
+	j.nameSettings(p)
 	if m.Backend.Value != Python {
 		return p, nil
 	}
@@ -55,7 +53,7 @@ func (j *EnsembleJob) modelPart(ctx context.Context) (*part, error) {
 func (j *EnsembleJob) generateJob(m *modelSpec) (job generate.Job, err error) {
 	job = generate.Job{
 		Model: j.spec.resolve(m.Path.Value), Repository: j.Repository, Name: m.Name.or(j.name() + "_" + roleModel), Version: j.version(),
-		Backend: m.Backend.Value, Gears: m.Gears.Value, Static: m.Static.Value,
+		Backend: m.Backend.Value, Gears: m.Gears.Value, Static: m.Static.Value, NoOptimize: m.NoOptimize.Value,
 		Instances: int(m.Instances.or(1)), Streams: int(m.Streams.Value), Precision: m.Precision.Value, AICoreNum: m.AICoreNum.Value,
 		MaxQueueDelay: m.MaxQueueDelay.Value,
 	}
@@ -110,6 +108,9 @@ func planned(ctx context.Context, job generate.Job, stage string) (*part, error)
 		return nil, fault.New(fault.Internal, "%w", err)
 	}
 	p := &part{role: roleModel, config: doc.Config(), text: []byte(r.Text), notes: r.Notes}
+	if r.Optimized != nil {
+		p.note("%s: %s", job.Model, r.Optimized)
+	}
 	folder := filepath.Dir(r.Config)
 	for _, f := range r.Files {
 		inside, err := filepath.Rel(folder, f.Path)
@@ -126,18 +127,13 @@ func (p *part) refuseSecond(repository string) error {
 	if p.config.Backend != generate.GE {
 		return nil
 	}
-	there, err := filepath.Glob(filepath.Join(repository, p.config.Name, "*", "*.onnx"))
-	if err != nil {
-		return nil // a name of the repository that is a pattern: nothing can be told
-	}
-	for _, other := range there {
-		isOurs := slices.ContainsFunc(p.files, func(f file) bool {
-			return filepath.Join(repository, p.config.Name, filepath.FromSlash(f.path)) == other
-		})
-		if !isOurs {
-			return fault.New(fault.Usage, "%s is there, and %s takes the first .onnx that it finds, whatever the version", other, generate.GE).
-				With("give the model another name, or take the old file away")
-		}
+	folder := filepath.Join(repository, p.config.Name)
+	others := generate.OtherModels(folder, func(path string) bool {
+		return slices.ContainsFunc(p.files, func(f file) bool { return filepath.Join(folder, filepath.FromSlash(f.path)) == path })
+	})
+	if len(others) > 0 {
+		return fault.New(fault.Usage, "%s is there, and %s takes the first .onnx that it finds, whatever the version", others[0], generate.GE).
+			With("give the model another name, or take the old file away")
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ func cpuInstances(n int64) []configgen.InstanceGroup {
 }
 
 // numbers writes a list for a parameter.
-func numbers[N int64 | float64](list []N) string {
+func numbers[N int | int64 | float64](list []N) string {
 	words := make([]string, len(list))
 	for i, n := range list {
 		words[i] = fmt.Sprint(n)

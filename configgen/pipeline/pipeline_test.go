@@ -197,7 +197,7 @@ postprocess: { kind: features, from: image_features }`, nil},
 // What a pipeline gets wrong is told with its place, before anything is written.
 func TestRefused(t *testing.T) {
 	for _, test := range []struct{ name, model, pipe, want string }{
-		{"no YAML", clip, "a: [", "pipe.yaml: "},
+		{"no YAML", clip, "a: [", "pipe.yaml:1:4: did not find"},
 		{"empty", clip, "", "pipe.yaml: the file is empty"},
 		{"a list", clip, "- a", "pipe.yaml:1:1: a list of name: value is wanted here, not a list"},
 		{"two documents", clip, "name: a\n---\nname: b", "pipe.yaml:2:1: a second document begins here"},
@@ -230,7 +230,7 @@ func TestRefused(t *testing.T) {
 		{"a crop out of less", clip, "model: {path: model.onnx, backend: python}\npreprocess: {resize: crop, short_side: 31}", "pipe.yaml:2:40: 31 is shorter than the 32 that are cut out"},
 		{"an output that there is not", clip, "model: {path: model.onnx, backend: python}\npostprocess: {kind: features, from: features}", `pipe.yaml:2:37: the model pipe_model has no output "features"`},
 		{"two outputs that could be meant", clip, "model: {path: model.onnx, backend: python}\npostprocess: {kind: features}", "pipe.yaml:2:14: features could be made of several outputs of pipe_model: image_features and word_features"},
-		{"boxes of a vector", clip, "model: {path: model.onnx, backend: python}\npostprocess: {kind: boxes}", "image_features is FP32 [96]: boxes need 2 dim(s) behind the batch"},
+		{"boxes of a vector", clip, "model: {path: model.onnx, backend: python}\npostprocess: {kind: boxes}", "image_features is FP32 [96]: boxes need 2 dims behind the batch"},
 		{"more of the best than there are", classifier, "model: {path: model.onnx, backend: python}\npostprocess: {kind: topk, k: 6}", "pipe.yaml:2:30: the model has 5 classes"},
 		{"names that are too few", classifier, "model: {path: model.onnx, backend: python}\npostprocess: {kind: topk, labels: names.txt}", "pipe.yaml:2:35: names.txt has 2 lines, and the model 5 classes"},
 		{"another format than the model's", detector(), "model: {path: model.onnx, backend: python}\npostprocess: {kind: boxes, format: end2end}", "pipe.yaml:2:36: output output0 is FP32 [1, 7, 16]: that is not the format end2end"},
@@ -626,6 +626,30 @@ func TestJSONIsDocumented(t *testing.T) {
 			if name := of.Field(i).Tag.Get("json"); !strings.Contains(section, "`"+name+"`") {
 				t.Errorf("%s of %T is not there", name, object)
 			}
+		}
+	}
+}
+
+// The comments of a model's config name settings of the pipeline's file, not flags that
+// there are not; the model is optimised unless the file says otherwise.
+func TestCommentsNameSettings(t *testing.T) {
+	const twice = `net (float[N,3] x) => (float[N,3] y) <float[3] a = {1, 2, 3}, float[3] b = {4, 5, 6}> { c = Add (a, b) y = Mul (x, c) }`
+	for _, test := range []struct{ settings, want string }{{"", "2 nodes are now 1"}, {"  no_optimize: true\n", ""}} {
+		dir := folder(t, map[string]string{"net.onnx": twice, "pipe.yaml": "name: pipe\npostprocess: { kind: features }\nmodel:\n  path: net.onnx\n" + test.settings})
+		r, err := ensemble(dir, filepath.Join(dir, "models"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(r.Notes, "\n"); test.want == "" && strings.Contains(notes, "nodes are") || !strings.Contains(notes, test.want) {
+			t.Errorf("notes %q", r.Notes)
+		}
+		for line := range strings.Lines(r.Models[0].Text) {
+			if strings.HasPrefix(line, "#") && strings.Contains(line, "--") {
+				t.Errorf("a comment names a flag: %s", line)
+			}
+		}
+		if text := r.Models[0].Text; !strings.Contains(text, "(max_batch_size)") || !strings.Contains(text, "(precision)") {
+			t.Errorf("no setting is named:\n%s", text)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/suggest"
+	"github.com/npuctl/npuctl/internal/terminal"
 )
 
 // The formats of boxes/model.py.
@@ -46,8 +47,7 @@ type source struct {
 // postprocessPart makes the part behind the model.
 func (j *EnsembleJob) postprocessPart(model *part) (*part, error) {
 	spec := j.spec.Postprocess
-	rank := map[string]int{kindFeatures: 1, kindTopK: 1, kindBoxes: 2}[spec.Kind.Value]
-	from, err := findSource(spec, model, rank)
+	from, err := findSource(spec, model)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func (j *EnsembleJob) postprocessPart(model *part) (*part, error) {
 		Input:         []configgen.Input{{Name: raw, DataType: from.DataType, Dims: from.Dims}},
 		InstanceGroup: cpuInstances(spec.Instances.or(1)),
 	}
-	make := map[string]func(*part, source) ([]parameter, error){kindFeatures: j.features, kindTopK: j.topK, kindBoxes: j.boxes}[spec.Kind.Value]
-	settings, err := make(p, from)
+	answer := map[string]func(*part, source) ([]parameter, error){kindFeatures: j.features, kindTopK: j.topK, kindBoxes: j.boxes}[spec.Kind.Value]
+	settings, err := answer(p, from)
 	if err != nil {
 		return nil, err
 	}
@@ -72,31 +72,35 @@ func (j *EnsembleJob) postprocessPart(model *part) (*part, error) {
 		map[string]string{"instance_group": "Each instance is a process."}, settings, j.environment())
 }
 
+// itemRanks are how many dims one item of the model's output has, by the kind.
+var itemRanks = map[string]int{kindFeatures: 1, kindTopK: 1, kindBoxes: 2}
+
 // findSource gives the output to work on: the one named, or the only one that fits.
-func findSource(spec *postprocessSpec, model *part, rank int) (source, error) {
+func findSource(spec *postprocessSpec, model *part) (source, error) {
 	if name := spec.From; name.given() {
 		out := model.output(name.Value)
 		if out == nil {
 			return source{}, name.refuse("the model %s has no output %q", model.config.Name, name.Value).With("%s", suggest.Text(name.Value, outputNames(model.config)))
 		}
-		return asSource(spec, name.place, out, model.config.MaxBatchSize > 0, rank)
+		return asSource(spec, name.place, out, model.config.MaxBatchSize > 0)
 	}
 	var found []*configgen.Output
 	for i := range model.config.Output {
-		if _, err := asSource(spec, spec.place, &model.config.Output[i], model.config.MaxBatchSize > 0, rank); err == nil {
+		if _, err := asSource(spec, spec.place, &model.config.Output[i], model.config.MaxBatchSize > 0); err == nil {
 			found = append(found, &model.config.Output[i])
 		}
 	}
 	switch len(found) {
 	case 1:
-		return asSource(spec, spec.place, found[0], model.config.MaxBatchSize > 0, rank)
+		return asSource(spec, spec.place, found[0], model.config.MaxBatchSize > 0)
 	case 0:
-		return asSource(spec, spec.place, &model.config.Output[0], model.config.MaxBatchSize > 0, rank)
+		return asSource(spec, spec.place, &model.config.Output[0], model.config.MaxBatchSize > 0)
 	}
 	return source{}, spec.refuse("%s could be made of several outputs of %s: %s and %s", spec.Kind.Value, model.config.Name, found[0].Name, found[1].Name).With("name one with from:")
 }
 
-func asSource(spec *postprocessSpec, at place, out *configgen.Output, hasBatch bool, rank int) (s source, err error) {
+func asSource(spec *postprocessSpec, at place, out *configgen.Output, hasBatch bool) (s source, err error) {
+	rank := itemRanks[spec.Kind.Value]
 	s = source{Output: out, item: out.Dims}
 	is := describe(out.DataType, out.Dims)
 	switch out.DataType {
@@ -108,7 +112,7 @@ func asSource(spec *postprocessSpec, at place, out *configgen.Output, hasBatch b
 		s.lead, s.item = s.item[:1], s.item[1:]
 	}
 	if len(s.item) != rank || out.Reshape != nil {
-		return s, at.refuse("output %s is %s: %s need %d dim(s) behind the batch", out.Name, is, spec.Kind.Value, rank).With("name another output with from:")
+		return s, at.refuse("output %s is %s: %s need %s behind the batch", out.Name, is, spec.Kind.Value, terminal.Counted(rank, "dim")).With("name another output with from:")
 	}
 	return s, nil
 }

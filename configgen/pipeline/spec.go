@@ -65,6 +65,7 @@ type modelSpec struct {
 	InputShapes setting[map[string]string] `yaml:"input_shapes"`
 	Gears       setting[string]            `yaml:"gears"`
 	Static      setting[bool]              `yaml:"static"`
+	NoOptimize  setting[bool]              `yaml:"no_optimize"`
 
 	Instances     setting[int64]         `yaml:"instances"`
 	Devices       setting[[]int64]       `yaml:"devices"`
@@ -249,7 +250,7 @@ func (m *modelSpec) onlyWithPath() error {
 		place
 	}{
 		{"backend", m.Backend.place}, {"batch", m.Batch.place}, {"dims", m.Dims.place}, {"input_shapes", m.InputShapes.place},
-		{"gears", m.Gears.place}, {"static", m.Static.place}, {"instances", m.Instances.place}, {"devices", m.Devices.place},
+		{"gears", m.Gears.place}, {"static", m.Static.place}, {"no_optimize", m.NoOptimize.place}, {"instances", m.Instances.place}, {"devices", m.Devices.place},
 		{"streams", m.Streams.place}, {"precision", m.Precision.place}, {"aicore_num", m.AICoreNum.place}, {"preferred", m.Preferred.place},
 		{"max_queue_delay", m.MaxQueueDelay.place}, {"providers", m.Providers.place}, {"threads", m.Threads.place},
 	} {
@@ -269,7 +270,7 @@ func (m *modelSpec) ofBackend() error {
 		backend string
 	}{
 		{"providers", m.Providers.place, Python}, {"threads", m.Threads.place, Python},
-		{"gears", m.Gears.place, generate.GE}, {"static", m.Static.place, generate.GE}, {"streams", m.Streams.place, generate.GE},
+		{"gears", m.Gears.place, generate.GE}, {"static", m.Static.place, generate.GE}, {"no_optimize", m.NoOptimize.place, generate.GE}, {"streams", m.Streams.place, generate.GE},
 		{"precision", m.Precision.place, generate.GE}, {"aicore_num", m.AICoreNum.place, generate.GE},
 	} {
 		if row.given() && row.backend != backend {

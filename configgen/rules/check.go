@@ -41,6 +41,9 @@ type Result struct {
 	// Judged is set when there was something for a server to judge: a model's folder or a
 	// config, not only model files.
 	Judged bool
+	// NoChip is set when models for NPUs were looked at and no chip was named, so that
+	// nothing was held against one.
+	NoChip bool
 	// Checked are the models and files that were looked at, for messages.
 	Checked []string
 }
@@ -89,7 +92,7 @@ func (r *Result) path(path string, options Options, homes map[string]string) err
 		return r.file(path, options)
 	case isModelFolder(path):
 		repository := around(path, filepath.Join(path, configName))
-		r.addModel(checkModel(repository, repository.Models[0], options), path)
+		r.model(repository, repository.Models[0], options, path)
 		return nil
 	}
 	repository, err := openRepository(path)
@@ -129,12 +132,13 @@ func (r *Result) file(path string, options Options) error {
 	case ".onnx":
 		c.checkONNX(path)
 		r.add(c.found, path)
+		r.NoChip = r.NoChip || options.Chip == nil
 		return nil
 	}
 	folder := filepath.Dir(path)
 	if filepath.Base(path) == configName && len(versionsIn(diskFolder(folder))) > 0 {
 		repository := around(folder, path)
-		r.addModel(checkModel(repository, repository.Models[0], options), path)
+		r.model(repository, repository.Models[0], options, path)
 		return nil
 	}
 	data, err := readConfig(path)
@@ -165,6 +169,12 @@ func (c *context) checkONNX(path string) {
 	}
 	c.use("scalar-tensor")
 	c.reportScalars(file)
+}
+
+// model checks a model that is there with its files.
+func (r *Result) model(repository *Repository, m *Model, options Options, checked string) {
+	r.addModel(checkModel(repository, m, options), checked)
+	r.NoChip = r.NoChip || m.isGE() && options.Chip == nil
 }
 
 // addModel adds what was found of a model that a server would load.
@@ -201,7 +211,7 @@ func (r *Result) repository(repository *Repository, options Options, homes map[s
 			says(c.reportFile(m.Path, m.Name, home), "model '%s' appears in two or more repositories", m.Name)
 		}
 		homes[m.Name] = repository.Path
-		r.addModel(checkModel(repository, m, options), m.Path)
+		r.model(repository, m, options, m.Path)
 	}
 	if models == 0 {
 		c.use("repository-empty")

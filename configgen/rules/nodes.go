@@ -172,7 +172,7 @@ func (e *examiner) node(n *onnx.Node) {
 			}
 			rule = dynamicRule
 		}
-		e.tell(rule, n, same(f.Reason), same(f.Remedy))
+		e.tell(rule, n, inBoth(f.Reason), inBoth(f.Remedy))
 	}
 	if isRefused || !isStandard {
 		return
@@ -239,7 +239,7 @@ func (e *examiner) types(n *onnx.Node, o soc.Operator, infos *infer.Inference) {
 		return
 	}
 	elem := dataType(n, infos)
-	remedy := same(o.Remedy)
+	remedy := inBoth(o.Remedy)
 	if isFoldable(n) {
 		remedy = foldsIt
 	}

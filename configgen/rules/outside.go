@@ -12,7 +12,7 @@ import (
 )
 
 // outsideRules are found by others than this package: by a server that runs, from a
-// build record, from a project file, by comparing numbers. They stand in the table so
+// build record, from a project file, by estimating memory, by comparing numbers. They stand in the table so
 // that all ids and texts are in one place; [Find] makes their findings.
 func outsideRules() []Rule {
 	row := func(id string, severity findings.Severity, isRefused verdict, title, effect, fix, message Text) Rule {
@@ -51,6 +51,8 @@ func outsideRules() []Rule {
 			Text{"give sizes for the model's open dims", "为模型的可变维给出大小"}, Text{"gears: %s", "gears：%s"}),
 		row("project-value", errorLevel, loads, Text{"a value in the project file that cannot be", "项目文件中的值无效"}, Text{"the command that reads it refuses it", "读取它的命令会拒绝"},
 			Text{"use one of the known values", "使用已知的值"}, Text{"%s: %s", "%s：%s"}),
+		row("chip-memory", errorLevel, loads, Text{"a model that needs more memory than the chip has, or nearly all of it", "模型所需内存超过或几乎占满芯片内存"}, Text{"the model does not load, or its first large request fails", "模型无法加载，或第一个大请求失败"},
+			Text{"use fewer streams (--streams), a smaller largest batch (--max-batch-size) or gear, or precision fp16", "减少流（--streams），减小最大批量（--max-batch-size）或档位，或使用精度 fp16"}, Text{"the model takes about %s on each NPU, and %s has %s", "模型在每个 NPU 上约占 %s，而 %s 有 %s"}),
 		row("numerics", errorLevel, loads, Text{"an output that is not the original's", "输出与原模型不同"}, Text{"the model answers other numbers than the one it was made from", "该模型给出的数与原模型不同"},
 			Text{"find the pass with npuctl optimize --skip, or allow more with --tolerance", "用 npuctl optimize --skip 找出哪个变换，或用 --tolerance 放宽"}, Text{"output %q: %s", "输出 %q：%s"}),
 	}

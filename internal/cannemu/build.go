@@ -2,6 +2,7 @@ package cannemu
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/npuctl/npuctl/atc"
+	"github.com/npuctl/npuctl/internal/compiler"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/onnxruntime"
 )
@@ -163,11 +165,11 @@ func ReadMarker(dir string) (*Marker, error) {
 type compilers struct{ c, cxx []string }
 
 func findCompilers(o Options) (compilers, error) {
-	c, err := findCompiler(o, o.CC, "CC", "gcc", "cc")
+	c, err := compiler.Find(cmp.Or(o.CC, o.Getenv("CC")), "CC", "gcc", "cc")
 	if err != nil {
 		return compilers{}, err
 	}
-	cxx, err := findCompiler(o, o.CXX, "CXX", beside(c, "gcc", "g++"), beside(c, "clang", "clang++"), beside(c, "cc", "c++"))
+	cxx, err := compiler.Find(cmp.Or(o.CXX, o.Getenv("CXX")), "CXX", beside(c, "gcc", "g++"), beside(c, "clang", "clang++"), beside(c, "cc", "c++"))
 	if err != nil {
 		return compilers{c: c}, nil // what needs it is left out, and that is told
 	}
@@ -182,26 +184,6 @@ func beside(c []string, suffix, replacement string) string {
 		return ""
 	}
 	return name + replacement
-}
-
-func findCompiler(o Options, given, variable string, names ...string) ([]string, error) {
-	if given == "" {
-		given = o.Getenv(variable)
-	}
-	if given != "" {
-		names = []string{given}
-	}
-	for _, name := range names {
-		words := strings.Fields(name)
-		if len(words) == 0 {
-			continue
-		}
-		if _, err := exec.LookPath(words[0]); err == nil {
-			return words, nil
-		}
-	}
-	return nil, fault.New(fault.Missing, "no compiler on this machine: looked for %s", strings.Join(names, ", ")).
-		With("install one (apt install gcc g++, dnf install gcc gcc-c++), or name it with %s", variable)
 }
 
 // builder makes one emulator.

@@ -15,7 +15,28 @@ import (
 // argument is an option of ATC's command line.
 type argument struct{ name, value string }
 
-func (a argument) String() string { return "--" + a.name + "=" + a.value }
+func (a argument) String() string {
+	if a.value == noValue {
+		return "--" + a.name
+	}
+	return "--" + a.name + "=" + a.value
+}
+
+// noValue stands for the value of an option that was given none, which only one can be
+// that npuctl does not know.
+const noValue = "\x00"
+
+// newerArguments are the options that only a newer ATC than our table can know.
+func newerArguments(line *atc.CommandLine) (list arguments) {
+	for _, u := range line.Unknown {
+		a := argument{u.Name, noValue}
+		if u.HasValue {
+			a.value = u.Value
+		}
+		list = append(list, a)
+	}
+	return list
+}
 
 // arguments is a command line in the order in which it is written.
 type arguments []argument
@@ -66,14 +87,14 @@ func (b *build) arguments(model, output string) (arguments, error) {
 		o.OpCompilerCacheMode, o.OpCompilerCacheDir = "enable", b.operatorCache()
 	}
 	line, problems := atc.Parse(o.Arguments())
-	if len(problems) > 0 {
+	if problems = line.Known(problems); len(problems) > 0 { // those of --atc-arg alone can be unknown
 		return nil, fault.New(fault.Usage, "%s", problems[0].Message).With("%s", problems[0].Remedy)
 	}
 	var list arguments
 	for _, s := range line.Settings {
 		list = append(list, argument{s.Flag.Name, s.Value})
 	}
-	return list, nil
+	return append(list, newerArguments(line)...), nil
 }
 
 // The options of a precision mode, the newer one first.
@@ -194,6 +215,9 @@ func (j Job) extraOptions() (list arguments, err error) {
 			return nil, wrong(text, "it would compile nothing").With("npuctl atc -- --help prints ATC's help")
 		}
 		line, problems := atc.Parse([]string{word})
+		if len(problems) > 0 && j.installed().Program != "" { // which may be newer, and decides
+			problems = line.Known(problems)
+		}
 		if len(problems) > 0 {
 			return nil, wrong(text, "%s", problems[0].Message).With("%s", problems[0].Remedy)
 		}
@@ -203,6 +227,7 @@ func (j Job) extraOptions() (list arguments, err error) {
 			}
 			list = append(list, argument{s.Flag.Name, s.Value})
 		}
+		list = append(list, newerArguments(line)...)
 	}
 	return list, nil
 }

@@ -21,8 +21,9 @@ import (
 // beside, and come back when it fails. That they are gone meanwhile also shows whether
 // ATC has written anything.
 type aside struct {
-	places  []string // where results may appear
-	moved   []move   // the old ones
+	places  []string        // where results may appear
+	links   map[string]link // those of them that are links
+	moved   []move          // the old ones
 	folders []string
 	weights *weights // nil when the line asks for none beside the .om
 }
@@ -92,13 +93,20 @@ func (list arguments) value(name string) string {
 	return value
 }
 
-// setAside takes the old results out of the way.
+// sharesWeights says whether a command line writes into the folder of constants that
+// models share.
+func (b *build) sharesWeights() bool {
+	return b.makesModel() && b.list.value("external_weight") == "1"
+}
+
+// setAside takes the old results out of the way. Where constants are shared nobody else
+// may write them meanwhile: see [lockFolder].
 func (b *build) setAside() (*aside, error) {
-	a := &aside{}
+	a := &aside{links: map[string]link{}}
 	if !b.makesModel() {
 		return a, nil
 	}
-	if b.list.value("external_weight") == "1" {
+	if b.sharesWeights() {
 		a.weights = lookAtWeights(filepath.Join(filepath.Dir(b.target), weightFolder))
 	}
 	for _, suffix := range omSuffixes {
@@ -113,8 +121,13 @@ func (b *build) setAside() (*aside, error) {
 		if err == nil {
 			err = b.keepsInputs(path, []string{b.model})
 		}
+		real := path
+		if to, linkErr := os.Readlink(path); linkErr == nil {
+			real = atomicfile.Resolve(path)
+			a.links[path] = link{to, real}
+		}
 		if err == nil {
-			err = a.move(atomicfile.Resolve(path))
+			err = a.move(real)
 		}
 		if err != nil {
 			return a, errors.Join(err, a.restore())
@@ -145,17 +158,41 @@ func (a *aside) move(path string) error {
 	return nil
 }
 
+// link is a link of the user's: what it says, and the file that it leads to.
+type link struct{ to, real string }
+
+// isOld says whether the link of the user's stands at a place still.
+func (a *aside) isOld(path string) bool {
+	old, was := a.links[path]
+	to, err := os.Readlink(path)
+	return was && err == nil && to == old.to
+}
+
+// bringBackLinks makes the user's links again that a run has replaced.
+func (a *aside) bringBackLinks() (err error) {
+	for path, old := range a.links {
+		if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) {
+			err = errors.Join(err, os.Symlink(old.to, path))
+		}
+	}
+	return err
+}
+
 // restore takes away what a failed run has written, and brings back what was there.
 func (a *aside) restore() (err error) {
 	for _, path := range a.places {
-		path = atomicfile.Resolve(path)
-		if info, statErr := os.Lstat(path); statErr != nil || !info.Mode().IsRegular() {
+		if a.isOld(path) { // a link stays one; what was written through it goes
+			path = a.links[path].real
+		}
+		// A link that the run has made goes itself: what it leads to is somebody else's.
+		if info, statErr := os.Lstat(path); statErr != nil || !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
 		if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 			err = errors.Join(err, fmt.Errorf("take away what atc left: %w", removeErr))
 		}
 	}
+	err = errors.Join(err, a.bringBackLinks())
 	if a.weights != nil {
 		err = errors.Join(err, a.weights.restore())
 	}
@@ -178,10 +215,10 @@ func (a *aside) drop() {
 
 // verifyCommandLine finds what a run has made and holds it against the command line, as
 // verify does it for our own.
-func (b *build) verifyCommandLine() (made string, err error) {
-	if made = madeAt(b.target); made == "" {
-		return "", fault.New(fault.Program, "%s: atc ended as if it had succeeded and wrote no %s.om", b.model, b.target).
-			With("its log lies in %s", b.result.LogFolder)
+func (b *build) verifyCommandLine(before *aside) (made string, err error) {
+	made, odd := madeAt(b.target, before.isOld)
+	if made == "" {
+		return "", b.notMade(b.target, odd)
 	}
 	signature, origin, err := b.readBack(made)
 	if err != nil {

@@ -157,6 +157,7 @@ func (b *build) make(ctx context.Context, m *onnx.Model) (err error) {
 	}
 	b.say("reading the result back")
 	if err := b.verify(made, m); err != nil {
+		b.keepOutput(outcome)
 		return err
 	}
 	return b.finish(ctx, made, graph)

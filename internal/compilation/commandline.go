@@ -127,6 +127,15 @@ func (c CommandLine) run(ctx context.Context, b *build, r *CommandLineResult) (e
 	if err != nil {
 		return err
 	}
+	if b.sharesWeights() {
+		folders := missingFolders([]*build{b}) // the lock needs them
+		unlock, err := b.lockWeights(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		defer removeEmpty(folders)
+	}
 	before, err := b.setAside()
 	if err != nil {
 		return err
@@ -157,9 +166,10 @@ func (c CommandLine) run(ctx context.Context, b *build, r *CommandLineResult) (e
 		return c.explain(b, r, outcome, log)
 	}
 	if b.makesModel() {
-		made, err := b.verifyCommandLine()
+		made, err := b.verifyCommandLine(before)
 		if err != nil {
 			b.keepOutput(outcome)
+			r.Diagnoses = append(r.Diagnoses, b.result.Diagnoses...)
 			return err
 		}
 		b.result.Output = made
@@ -172,7 +182,7 @@ func (c CommandLine) run(ctx context.Context, b *build, r *CommandLineResult) (e
 // explain diagnoses a run that failed.
 func (c CommandLine) explain(b *build, r *CommandLineResult, outcome atc.Outcome, log atc.Log) error {
 	process := atc.ReadProcessLogs(b.result.LogFolder)
-	facts := atc.Facts{Gears: gearsOf(b.list), SoC: b.chip.Name, Signal: outcome.Signal, ExitCode: outcome.ExitCode}
+	facts := atc.Facts{Gears: gearsOf(b.list), SoC: b.chip.Name, Signal: outcome.Signal, ExitCode: outcome.ExitCode, Ended: true}
 	if m, err := modelfile.Open(b.model); err == nil {
 		facts.Opset = int64(m.Opset(""))
 		m.Close()

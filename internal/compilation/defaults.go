@@ -28,8 +28,8 @@ func (j *Job) Complete(folder string, p *project.Project, isGiven func(flag stri
 	if err := c.model(folder); err != nil {
 		return nil, err
 	}
+	c.sizes() // first, as a report shows the first few: what is left out matters most
 	c.options()
-	c.sizes()
 	return c.chosen, nil
 }
 
@@ -61,7 +61,7 @@ func (c *completion) model(folder string) error {
 		c.say("model %s: %s says so", path, project.FileName)
 		return nil
 	}
-	lone, err := loneModel(folder)
+	lone, err := LoneModel(folder)
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// loneModel finds the only model of a folder; those that npuctl made of others do
+// LoneModel finds the only model of a folder; those that npuctl made of others do
 // not count.
-func loneModel(folder string) (string, error) {
+func LoneModel(folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return "", fault.New(fault.Missing, "look for a model: %w", err)
@@ -186,6 +186,9 @@ func (c *completion) sizes() {
 		j.wishes.take("bind")
 	}
 	hasGears, hasSizes := p.Gears.Text != "", p.Model.Batch > 0 || len(p.Model.Dims)+len(p.Model.InputShapes) > 0
+	if !c.isProjects && (hasGears || hasSizes || len(p.Model.Bind) > 0) {
+		c.sayForeign()
+	}
 	switch {
 	case !c.isProjects || !hasGears:
 	case way != "" || size != "":
@@ -217,6 +220,15 @@ func (c *completion) sizes() {
 	}
 }
 
+// sayForeign says why sizes and gears of the file do not count.
+func (c *completion) sayForeign() {
+	if path := c.project.Model.Path; path != "" {
+		c.say("sizes and gears of %s are left out: they are of %s", project.FileName, path)
+		return
+	}
+	c.say("sizes and gears of %s are left out: it does not name the model that they are of", project.FileName)
+}
+
 // firstGiven is the first of these flags that the user gave.
 func (c *completion) firstGiven(flags ...string) string {
 	for _, f := range flags {
@@ -235,7 +247,7 @@ func WriteProject(folder, model, chip string) (path string, err error) {
 		return "", fault.New(fault.Usage, "%s is there already", path).With("edit it, or move it away first")
 	}
 	if model == "" {
-		if model, err = loneModel(folder); err != nil {
+		if model, err = LoneModel(folder); err != nil {
 			return "", err
 		}
 	}

@@ -97,6 +97,23 @@ net (float[batch,3] x) => (float[batch,3] y) { y = Abs (x) }`)
 	}
 }
 
+// Where the file says CANN is, and it is not, the place is told; that is no mistake of the
+// file for sure, as other machines may have it.
+func TestNoCANNWhereTheFileSays(t *testing.T) {
+	w := newWorkshop(t, fixedModel)
+	p, err := project.Parse([]byte("compile: {cann: /nowhere}"), filepath.Join(w.folder, project.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.job.CANN = ""
+	if _, err := w.job.Complete(w.folder, p, func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.job.Run(context.Background()); fault.FamilyOf(err) != fault.Missing || !strings.HasPrefix(err.Error(), p.Path+":1:17: compile.cann /nowhere: there is no atc") {
+		t.Errorf("%v error %v", fault.FamilyOf(err), err)
+	}
+}
+
 // What a flag gives is told in the flag's words, whatever the file says beside it.
 func TestMistakesOfFlags(t *testing.T) {
 	w := newWorkshop(t, fixedModel)
@@ -161,6 +178,10 @@ compile: {static: true, precision: origin, keep_dtype: keep.txt, timeout: 5m, jo
 			Job{Models: []string{"a.onnx"}, Dynamic: true, Sizes: onnxpass.Specialization{Bind: map[string]string{"sr": "16"}}}, "--dynamic is given"},
 		"output is the file's model's": {Job{Models: []string{"b.onnx"}}, "model: a.onnx\ncompile: {output: special.om}", []string{"a.onnx", "b.onnx"}, nil,
 			Job{Models: []string{"b.onnx"}}, ""},
+		"gears of another model": {Job{Models: []string{"b.onnx"}}, "model: a.onnx\ngears: [1, 2]", []string{"a.onnx", "b.onnx"}, nil,
+			Job{Models: []string{"b.onnx"}}, "sizes and gears of npuctl.yaml are left out: they are of a.onnx"},
+		"gears of nobody's": {Job{Models: []string{"b.onnx"}}, "gears: [1, 2]", []string{"a.onnx", "b.onnx"}, nil,
+			Job{Models: []string{"b.onnx"}}, "sizes and gears of npuctl.yaml are left out: it does not name the model that they are of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, chosen, err := completed(t, c.job, c.yaml, c.files, c.given...)

@@ -69,6 +69,14 @@ func fakeATC(words []string) int {
 	if is["suffix"] {
 		path = line.Value("output") + "_linux_x86_64.om"
 	}
+	if is["link"] { // to a file of somebody else's
+		os.Remove(path)
+		if err := os.Symlink(os.Getenv(linkVariable), path); err != nil {
+			panic(err)
+		}
+		fmt.Println("ATC run success, welcome to the next use.")
+		return 0
+	}
 	if is["half"] || is["half-fails"] {
 		os.WriteFile(path, []byte("IMOD half of it"), 0o600)
 		if is["half-fails"] {
@@ -78,6 +86,12 @@ func fakeATC(words []string) int {
 		return 0
 	}
 	weights := filepath.Join(filepath.Dir(path), "weight")
+	if is["weights"] && !is["half-hangs"] && line.Value("log") == "debug" { // one of two at a time, which fails at its end
+		os.MkdirAll(weights, 0o755)
+		os.WriteFile(filepath.Join(weights, "weight_of_the_first"), []byte("w"), 0o600)
+		time.Sleep(500 * time.Millisecond)
+		return 255
+	}
 	if is["half-hangs"] {
 		os.WriteFile(path, []byte("IMOD half of it"), 0o600)
 		if is["weights"] {
@@ -99,9 +113,14 @@ func fakeATC(words []string) int {
 		os.MkdirAll(weights, 0o755)
 		os.WriteFile(filepath.Join(weights, "weight_1"), []byte("w"), 0o600)
 	}
-	fmt.Println("ATC run success, welcome to the next use.")
+	if !is["silent"] {
+		fmt.Println("ATC run success, welcome to the next use.")
+	}
 	return 0
 }
+
+// linkVariable says where the link leads that the fake makes in place of an .om.
+const linkVariable = "NPUCTL_TEST_LINK"
 
 // writeInPlace writes an .om as ATC does: at its place, where a kill leaves half of it.
 func writeInPlace(path string, f *omwriter.File) error {

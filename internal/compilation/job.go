@@ -14,6 +14,7 @@ import (
 
 	"github.com/npuctl/npuctl/atc"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/onnxpass"
 	"github.com/npuctl/npuctl/soc"
 )
@@ -165,6 +166,10 @@ func (j Job) plan() ([]*build, error) {
 	if err := j.checkOutput(); err != nil {
 		return nil, err
 	}
+	data, err := j.openSeveral()
+	if err != nil {
+		return nil, err
+	}
 	var builds []*build
 	for _, model := range j.Models {
 		for _, chip := range chips {
@@ -173,7 +178,25 @@ func (j Job) plan() ([]*build, error) {
 			builds = append(builds, b)
 		}
 	}
-	return builds, checkOutputs(builds, j.protected())
+	return builds, checkOutputs(builds, append(j.protected(), data...))
+}
+
+// openSeveral refuses files that are no models before the first of several is compiled:
+// the last would be told an hour later. It lists their external data, which no build may
+// write. One model alone is opened in a moment.
+func (j Job) openSeveral() (data []string, err error) {
+	if len(j.Models) < 2 {
+		return nil, nil
+	}
+	for _, model := range j.Models {
+		m, err := modelfile.Open(model)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, sideFiles(m)...)
+		m.Close()
+	}
+	return data, nil
 }
 
 // checkOutput refuses an -o that cannot be meant.
@@ -299,7 +322,7 @@ func (j Job) toolkit(ctx context.Context) (atc.Toolkit, error) {
 			return kit, nil
 		}
 		if j.CANN != "" || j.Emulator == nil && !j.DryRun {
-			return kit, notFound(err)
+			return kit, j.notFound(err)
 		}
 		absent = err
 	}
@@ -336,11 +359,14 @@ func neither(absent, err error) error {
 		With("install the CANN toolkit and source its set_env.sh, or, for the emulator: %s", f.Remedy)
 }
 
-func notFound(err error) error {
+func (j Job) notFound(err error) error {
 	const remedy = "install the CANN toolkit and source its set_env.sh, name its folder with --cann, or take --cann emulator"
 	var missing *atc.NotFoundError
-	if errors.As(err, &missing) {
-		return fault.New(fault.Missing, "%w", err).With("%s", remedy)
+	switch {
+	case !errors.As(err, &missing):
+		return err
+	case j.wishes.flags["cann"]:
+		return fault.New(fault.Missing, "%s %s: %w", j.wishes.name("cann"), j.CANN, err).With("%s", remedy)
 	}
-	return err
+	return fault.New(fault.Missing, "%w", err).With("%s", remedy)
 }

@@ -131,6 +131,21 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// A graph of an earlier compile is not taken for that of the model as it is.
+func TestOldGraph(t *testing.T) {
+	w := newWorkshop(t, fixedModel)
+	for _, asItIs := range []bool{false, true} {
+		w.job.NoOptimize = asItIs
+		r, err := w.job.Run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(strings.Join(r.Builds[0].Notes, "\n"), "net.om.onnx is of an earlier compile: ATC got the model as it is"); said != asItIs {
+			t.Errorf("as it is %v: notes %q", asItIs, r.Builds[0].Notes)
+		}
+	}
+}
+
 // What cannot be done is said with what to do, and nothing is left behind.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -140,26 +155,29 @@ func TestRefusals(t *testing.T) {
 		family    fault.Family
 		want      string
 	}{
-		"no chip":                     {fixedModel, "", func(j *Job) { j.SoCs = nil }, fault.Usage, "--soc is missing"},
-		"a family":                    {fixedModel, "", func(j *Job) { j.SoCs = []string{"310P"} }, fault.Usage, "Ascend310P3"},
-		"no name of a chip":           {fixedModel, "", func(j *Job) { j.SoCs = []string{"910B33"} }, fault.Usage, "Ascend910B3"},
-		"open with --static":          {imageModel, "", func(j *Job) { j.Static = true }, fault.Goal, "dim 0 of input x is open (3 dims in all)"},
-		"open without a word":         {imageModel, "", func(j *Job) {}, fault.Usage, "fix them with --batch N --dim height=SIZE --dim width=SIZE, give sizes with --gears, or say --dynamic"},
-		"static and gears":            {imageModel, "", func(j *Job) { j.Static, j.Gears = true, "1,2" }, fault.Usage, "exclude each other"},
-		"gears that do not fit":       {imageModel, "", func(j *Job) { j.Gears = "1,2;3" }, fault.Usage, "gear 1,2 has 2 numbers"},
-		"too many gears":              {textModel, "", func(j *Job) { j.Gears, j.Sizes.Batch = numbersTo(101), 1 }, fault.Usage, "101 gears, Ascend910B3 takes at most 100"},
-		"shape of the data":           {nonZeroModel, "", func(j *Job) { j.Static = true }, fault.Goal, "depends on its data"},
-		"shape of the data, as it is": {nonZeroModel, "", func(j *Job) { j.Static, j.NoOptimize = true, true }, fault.Goal, "depends on its data"},
-		"our own option":              {fixedModel, "", func(j *Job) { j.Options.Extra = []string{"soc_version=x"} }, fault.Usage, "use --soc"},
-		"no option":                   {fixedModel, "", func(j *Job) { j.Options.Extra = []string{"--precison_mode=x"} }, fault.Usage, "precision_mode"},
-		"too many cores":              {fixedModel, "", func(j *Job) { j.Options.AICoreNum = "21|10" }, fault.Usage, "--aicore_num"},
-		"a file that is missing":      {fixedModel, "", func(j *Job) { j.Options.KeepDType = "none.txt" }, fault.Input, "--keep_dtype"},
-		"no elements":                 {emptyModel, "", func(j *Job) { j.Gears = "1,2" }, fault.Usage, "dim 1 of input x has size 0"},
-		"no input in half":            {fixedModel, "", func(j *Job) { j.Options.FP16Inputs = []string{"z"} }, fault.Usage, "z"},
-		"no layout":                   {fixedModel, "", func(j *Job) { j.Options.InputFormat = "NXYZ" }, fault.Usage, "NXYZ"},
-		"no pass":                     {fixedModel, "", func(j *Job) { j.Passes.Skip = []string{"fuse-afine"} }, fault.Usage, "fuse-affine"},
-		"no model":                    {fixedModel, "", func(j *Job) { j.Models = []string{"none.onnx"} }, fault.Input, "none.onnx"},
-		"no toolkit":                  {fixedModel, "", func(j *Job) { j.CANN = j.Cache }, fault.Missing, "nothing there"},
+		"no chip":               {fixedModel, "", func(j *Job) { j.SoCs = nil }, fault.Usage, "--soc is missing"},
+		"a family":              {fixedModel, "", func(j *Job) { j.SoCs = []string{"310P"} }, fault.Usage, "Ascend310P3"},
+		"no name of a chip":     {fixedModel, "", func(j *Job) { j.SoCs = []string{"910B33"} }, fault.Usage, "Ascend910B3"},
+		"open with --static":    {imageModel, "", func(j *Job) { j.Static = true }, fault.Goal, "dim 0 of input x is open (3 dims in all)"},
+		"open without a word":   {imageModel, "", func(j *Job) {}, fault.Usage, "fix them with --batch N --dim height=SIZE --dim width=SIZE, give sizes with --gears, or say --dynamic"},
+		"static and gears":      {imageModel, "", func(j *Job) { j.Static, j.Gears = true, "1,2" }, fault.Usage, "exclude each other"},
+		"gears that do not fit": {imageModel, "", func(j *Job) { j.Gears = "1,2;3" }, fault.Usage, "gear 1,2 has 2 numbers"},
+		"gears of one axis of three": {imageModel, "", func(j *Job) { j.Gears = "1,2,4,8" }, fault.Usage,
+			`fix the others first, with --batch N --dim height=SIZE --dim width=SIZE; else give every gear 3 numbers, as in --gears "1,1,1;2,2,2"`},
+		"a gear that is too large":       {textModel, "", func(j *Job) { j.Gears, j.Sizes.Batch = "1;99999999999", 1 }, fault.Usage, "99999999999 is too large for a size: at most 2147483647"},
+		"a second model that is missing": {fixedModel, "hangs", func(j *Job) { j.Models = append(j.Models, "none.onnx") }, fault.Input, "none.onnx"},
+		"too many gears":                 {textModel, "", func(j *Job) { j.Gears, j.Sizes.Batch = numbersTo(101), 1 }, fault.Usage, "101 gears, Ascend910B3 takes at most 100"},
+		"shape of the data":              {nonZeroModel, "", func(j *Job) { j.Static = true }, fault.Goal, "depends on its data"},
+		"shape of the data, as it is":    {nonZeroModel, "", func(j *Job) { j.Static, j.NoOptimize = true, true }, fault.Goal, "depends on its data"},
+		"our own option":                 {fixedModel, "", func(j *Job) { j.Options.Extra = []string{"soc_version=x"} }, fault.Usage, "use --soc"},
+		"too many cores":                 {fixedModel, "", func(j *Job) { j.Options.AICoreNum = "21|10" }, fault.Usage, "--aicore_num"},
+		"a file that is missing":         {fixedModel, "", func(j *Job) { j.Options.KeepDType = "none.txt" }, fault.Input, "--keep_dtype"},
+		"no elements":                    {emptyModel, "", func(j *Job) { j.Gears = "1,2" }, fault.Usage, "dim 1 of input x has size 0"},
+		"no input in half":               {fixedModel, "", func(j *Job) { j.Options.FP16Inputs = []string{"z"} }, fault.Usage, "z"},
+		"no layout":                      {fixedModel, "", func(j *Job) { j.Options.InputFormat = "NXYZ" }, fault.Usage, "NXYZ"},
+		"no pass":                        {fixedModel, "", func(j *Job) { j.Passes.Skip = []string{"fuse-afine"} }, fault.Usage, "fuse-affine"},
+		"no model":                       {fixedModel, "", func(j *Job) { j.Models = []string{"none.onnx"} }, fault.Input, "none.onnx"},
+		"no toolkit":                     {fixedModel, "", func(j *Job) { j.CANN = j.Cache }, fault.Missing, "nothing there"},
 		"bind as it is": {fixedModel, "", func(j *Job) { j.NoOptimize = true; j.Sizes.Bind = map[string]string{"x": "1"} },
 			fault.Usage, "--no-optimize"},
 		"one target for two": {fixedModel, "", func(j *Job) { j.Models = append(j.Models, j.Models[0]) }, fault.Usage, "is named twice; leave it out once"},
@@ -204,6 +222,8 @@ func TestUnknownToTheTables(t *testing.T) {
 		"a chip": {fixedModel, func(j *Job) { j.SoCs = []string{"Ascend910B33"} }, fault.Usage, []string{`did you mean "Ascend910B3"`, "atc will decide"}},
 		"a chip with gears": {textModel, func(j *Job) { j.SoCs, j.Gears, j.Sizes.Batch = []string{"Ascend999"}, numbersTo(120), 1 },
 			fault.Usage, []string{`no Ascend chip`, "atc will decide"}},
+		"an option": {fixedModel, func(j *Job) { j.Options.Extra = []string{"--precison_mode=x"} }, fault.Usage,
+			[]string{"did you mean --precision_mode?", "--precison_mode: not in npuctl's table of ATC's flags; CANN 8.1.RC1 will decide"}},
 		"an opset": {newerModel, func(j *Job) {}, fault.Input, []string{"imports opset 21", "CANN 8.1.RC1 will decide"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
-	"github.com/npuctl/npuctl/internal/modelfile"
 )
 
 // graphSuffix is what the optimised graph of a result is called by. It is not what
@@ -22,14 +21,27 @@ const graphSuffix = ".om.onnx"
 // processor are added when the model carries code for it.
 var omSuffixes = []string{".om", "_linux_x86_64.om", "_linux_aarch64.om"}
 
-// madeAt finds the .om that ATC has made for a target; "" when there is none.
-func madeAt(target string) string {
+// madeAt finds the .om that ATC has made for a target; "" when there is none. Of a link,
+// a folder or the like in its place it says so, in odd, and nobody looks into it: only a
+// link that stood there before, old says which, is the user's.
+func madeAt(target string, old func(path string) bool) (made, odd string) {
 	for _, suffix := range omSuffixes {
-		if info, err := os.Stat(target + suffix); err == nil && info.Mode().IsRegular() {
-			return target + suffix
+		path := target + suffix
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
 		}
+		if info.Mode()&fs.ModeSymlink != 0 && old(path) {
+			if info, err = os.Stat(path); err != nil { // nothing was written through it
+				continue
+			}
+		}
+		if info.Mode().IsRegular() {
+			return path, ""
+		}
+		odd = kindOf(info.Mode())
 	}
-	return ""
+	return "", odd
 }
 
 // isMade says whether a graph is one that npuctl wrote, of another one.
@@ -62,9 +74,8 @@ func (b *build) outputs() (paths []string) {
 	return paths
 }
 
-// protected lists the files that a job reads, which it may not write: models, the
-// external data of several, and the files of options. The external data of one model
-// is looked at when it is opened.
+// protected lists the files that a job reads, which it may not write: models and the
+// files of options. The external data of models is looked at when they are opened.
 func (j Job) protected() (paths []string) {
 	paths = slices.Clone(j.Models)
 	paths = append(paths, j.Options.KeepDType, j.Options.Mixlist, j.Options.FusionSwitch)
@@ -73,16 +84,6 @@ func (j Job) protected() (paths []string) {
 			if slices.Contains(files, a.name) {
 				paths = append(paths, a.value)
 			}
-		}
-	}
-	if len(j.Models) > 1 {
-		for _, model := range j.Models {
-			m, err := modelfile.Open(model)
-			if err != nil {
-				continue // its build tells
-			}
-			paths = append(paths, sideFiles(m)...)
-			m.Close()
 		}
 	}
 	return slices.DeleteFunc(paths, func(p string) bool { return p == "" })
@@ -129,6 +130,8 @@ func kindOf(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
 		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a link"
 	case mode&fs.ModeNamedPipe != 0:
 		return "a pipe"
 	case mode&fs.ModeDevice != 0:

@@ -25,9 +25,17 @@ func (b *build) finish(ctx context.Context, made, graph string) error {
 	if err != nil {
 		return err
 	}
+	b.noteOldGraph()
 	record := filepath.Join(b.folder, "record.json")
 	if err := b.writeRecord(record, moves); err != nil {
 		return err
+	}
+	if b.hasWeights(moves) {
+		unlock, err := b.lockWeights(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
 	}
 	moves = append(moves, move{record, b.result.Record})
 	old := filepath.Join(b.folder, "old")
@@ -70,6 +78,15 @@ func (b *build) finish(ctx context.Context, made, graph string) error {
 	return nil
 }
 
+// noteOldGraph tells of the graph of an earlier compile, which would be taken for that of
+// the model as it is.
+func (b *build) noteOldGraph() {
+	old := b.target + graphSuffix
+	if _, err := os.Lstat(old); err == nil && b.job.NoOptimize && !sameFile(old, b.model) {
+		b.note(old + " is of an earlier compile: ATC got the model as it is")
+	}
+}
+
 // moves lists the files of the build's folder that stay, and their places.
 func (b *build) moves(made, graph string) (moves []move, err error) {
 	suffix := strings.TrimPrefix(filepath.Base(made), b.atcName()) // .om, or with the host's system
@@ -91,6 +108,13 @@ func (b *build) moves(made, graph string) (moves []move, err error) {
 		moves = append(moves, b.graphMoves(graph)...)
 	}
 	return append(moves, move{made, b.result.Output}), nil
+}
+
+// hasWeights says whether some of the files go into the folder of constants that models
+// share.
+func (b *build) hasWeights(moves []move) bool {
+	folder := filepath.Join(filepath.Dir(b.target), weightFolder) + string(filepath.Separator)
+	return slices.ContainsFunc(moves, func(m move) bool { return strings.HasPrefix(m.to, folder) })
 }
 
 // bringBeside copies the results of a build that went on elsewhere into a folder

@@ -65,30 +65,41 @@ func progressText(kit atc.Toolkit, elapsed, estimate time.Duration) string {
 // with 0, said so, and the file is there.
 func (b *build) judge(outcome atc.Outcome, name string) (made string, err error) {
 	log := atc.ReadLog(outcome.Stdout + "\n" + outcome.Stderr)
-	made = b.findOutput(name)
+	made, odd := madeAt(filepath.Join(b.folder, name), func(string) bool { return false })
 	if outcome.ExitCode == 0 && log.Succeeded && made != "" {
 		b.warn(log)
 		return made, nil
 	}
 	process := atc.ReadProcessLogs(b.result.LogFolder)
-	facts := atc.Facts{Opset: b.opset, Gears: b.shapes.gearTexts(), SoC: b.chip.Name, Signal: outcome.Signal, ExitCode: outcome.ExitCode}
+	b.result.LogLines = linesThatMatter(process)
+	b.keepOutput(outcome)
 	if outcome.ExitCode == 0 && log.Succeeded {
-		return "", fault.New(fault.Program, "%s: atc said that it succeeded and wrote no %s.om", b.model, name).
-			With("its log lies in %s", b.result.LogFolder)
+		return "", b.notMade(name, odd)
 	}
+	facts := atc.Facts{Opset: b.opset, Gears: b.shapes.gearTexts(), SoC: b.chip.Name, Signal: outcome.Signal, ExitCode: outcome.ExitCode, Ended: true}
 	diagnoses := atc.Diagnose(log, process, facts)
 	for i := range diagnoses {
 		b.origins.explain(&diagnoses[i])
 	}
 	b.result.Diagnoses = diagnoses
-	b.result.LogLines = linesThatMatter(process)
-	b.keepOutput(outcome)
 	first := diagnoses[0]
 	code := ""
 	if first.Code != "" {
 		code = " (" + first.Code + ")"
 	}
 	return "", fault.New(fault.Program, "%s: atc failed%s: %s", b.model, code, first.Message).With("%s; the whole log lies in %s", first.Remedy, b.result.LogFolder)
+}
+
+// notMade is the failure of an ATC that said that it succeeded and left no .om; odd is
+// what stands in its place.
+func (b *build) notMade(name, odd string) error {
+	d := atc.Diagnosis{Names: []string{name + ".om"}, Message: fmt.Sprintf("atc said that it succeeded and wrote no %s.om", name),
+		Remedy: "see what it printed, and whether a script stands in for atc"}
+	if odd != "" {
+		d.Message = fmt.Sprintf("atc said that it succeeded and left %s in the place of %s.om", odd, name)
+	}
+	b.result.Diagnoses = []atc.Diagnosis{d}
+	return fault.New(fault.Program, "%s: %s", b.model, d.Message).With("%s; its log lies in %s", d.Remedy, b.result.LogFolder)
 }
 
 // warn keeps what ATC warned of.
@@ -121,11 +132,6 @@ func (b *build) keepOutput(outcome atc.Outcome) {
 		// It is an extra: that the run failed is what has to be told.
 		_ = os.WriteFile(filepath.Join(b.result.LogFolder, name), []byte(text), 0o666)
 	}
-}
-
-// findOutput finds the .om in the build's folder; "" when there is none.
-func (b *build) findOutput(name string) string {
-	return madeAt(filepath.Join(b.folder, name))
 }
 
 // logsKept is how many runs' logs stay in the cache.

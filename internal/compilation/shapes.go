@@ -158,10 +158,7 @@ func (b *build) fitGears() error {
 	plan, err := gears.Fit(b.shapes.inputs, list)
 	if err != nil {
 		f := fault.New(b.job.wishes.family("gears"), "%s %s: %w", b.job.wishes.name("gears"), list, err)
-		if b.sizesAreSet() && len(openDims(b.shapes.inputs)) == 0 {
-			f = f.With("--batch, --dim and --input-shape fix the dims that gears would set; leave them out, or --gears")
-		}
-		return f
+		return f.With("%s", b.gearRemedy())
 	}
 	family := b.chip.Shared()
 	most := family.Gears()
@@ -178,6 +175,26 @@ func (b *build) fitGears() error {
 	b.shapes.kind, b.shapes.plan, b.shapes.flag = GearsKind, &plan, gearFlag(b.shapes.inputs, plan)
 	b.result.Kind, b.result.Gears = GearsKind, &plan
 	return nil
+}
+
+// gearRemedy says what to do about gears that do not fit the model.
+func (b *build) gearRemedy() string {
+	axes := gears.OpenAxes(b.shapes.inputs)
+	rows, err := gears.Parse(b.job.Gears)
+	isOfAll := !slices.ContainsFunc(rows, func(row []int64) bool { return len(row) != len(axes) })
+	switch {
+	case len(axes) == 0 && b.sizesAreSet():
+		return "--batch, --dim and --input-shape fix the dims that gears would set; leave them out, or --gears"
+	case len(axes) < 2 || err != nil || isOfAll: // the message says it all
+		return ""
+	}
+	return fmt.Sprintf("for gears of one of them fix the others first, with %s; else give every gear %d numbers, as in --gears %q",
+		fixOf(openDims(b.shapes.inputs)), len(axes), exampleOf(len(axes)))
+}
+
+// exampleOf is a list of two gears with that many numbers each.
+func exampleOf(axes int) string {
+	return strings.TrimSuffix(strings.Repeat("1,", axes), ",") + ";" + strings.TrimSuffix(strings.Repeat("2,", axes), ",")
 }
 
 // gearFlag chooses the flag that fits a plan: the first axis alone is a batch,

@@ -1,6 +1,7 @@
 package compilation
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,16 +36,16 @@ func (b *build) verify(path string, m *onnx.Model) error {
 func (b *build) readBack(path string) (*om.Signature, om.Provenance, error) {
 	f, err := om.Open(path)
 	if err != nil {
-		return nil, om.Provenance{}, fault.New(fault.Program, "%s: atc made an .om that cannot be read: %w", b.model, err)
+		return nil, om.Provenance{}, b.unreadable("atc made an .om that cannot be read", err)
 	}
 	defer f.Close()
 	signature, err := f.Signature()
 	if err != nil {
-		return nil, om.Provenance{}, fault.New(fault.Program, "%s: the signature of the .om: %w", b.model, err)
+		return nil, om.Provenance{}, b.unreadable("the signature of the .om", err)
 	}
 	origin, err := f.Provenance()
 	if err != nil {
-		return nil, om.Provenance{}, fault.New(fault.Program, "%s: the .om says nothing of its origin: %w", b.model, err)
+		return nil, om.Provenance{}, b.unreadable("the .om says nothing of its origin", err)
 	}
 	if _, isEmulated := f.Partition(0, om.EmulatedModel); isEmulated {
 		b.result.Emulated = true // whatever the toolkit says of itself
@@ -59,6 +60,17 @@ func (b *build) readBack(path string) (*om.Signature, om.Provenance, error) {
 		}
 	}
 	return signature, origin, nil
+}
+
+// unreadable is the failure of an .om that ATC wrote and nobody can read. What is to be
+// done about files of other people's is no remedy here: the log of the run may tell.
+func (b *build) unreadable(what string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		err = f.Err
+	}
+	return fault.New(fault.Program, "%s: %s: %w", b.model, what, err).
+		With("nothing was written; look for the reason in the log, in %s", b.result.LogFolder)
 }
 
 // notAsked is the failure of an .om that differs from what was asked for.

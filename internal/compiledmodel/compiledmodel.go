@@ -65,6 +65,9 @@ func Open(path string) (*File, error) {
 	}
 	f := &File{Path: path, Signature: signature, Chip: summary.SoC, Emulated: summary.Emulated}
 	f.Open = signature.Gears == nil && (summary.Dynamic || slices.ContainsFunc(signature.Inputs, hasOpenDim))
+	if err := f.checkSizes(summary.Needs); err != nil {
+		return nil, err
+	}
 	f.names = recordedNames(path)
 	return f, nil
 }

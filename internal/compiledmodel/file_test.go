@@ -89,6 +89,38 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// Sizes that no device could hold are the file's fault, and nobody's memory is short.
+func TestOpenRefusesSizes(t *testing.T) {
+	const huge = 1 << 50
+	for name, test := range map[string]struct {
+		signature omwriter.Signature
+		memory    int64
+		want      string
+	}{
+		"an input":              {omwriter.Signature{Inputs: []omwriter.Port{port("x", 1<<20, 1<<20)}}, 0, `input "x" would be [1048576 1048576]`},
+		"beyond any number":     {omwriter.Signature{Inputs: []omwriter.Port{port("x", 1<<40, 1<<40, 1<<40)}}, 0, `input "x" would be `},
+		"an output":             {omwriter.Signature{Outputs: []omwriter.Port{port("y", huge)}}, 0, `output "y" would be `},
+		"the bytes of an input": {omwriter.Signature{Inputs: []omwriter.Port{{Name: "x", Bytes: huge, Dims: []int64{2}}}}, 0, `input "x" would take `},
+		"a gear":                {omwriter.Signature{Inputs: []omwriter.Port{port("x", -1, 3)}, Batches: []uint64{1, huge}}, 0, `input "x" would be `},
+		"a gear below nothing":  {omwriter.Signature{Inputs: []omwriter.Port{port("x", -1, 3)}, Batches: []uint64{1, 1 << 63}}, 0, `input "x" has a dim of size -9223372036854775808`},
+		"a dim below nothing":   {omwriter.Signature{Inputs: []omwriter.Port{port("x", -3)}}, 0, `input "x" has a dim of size -3`},
+		"memory to work in":     {omwriter.Signature{}, huge, "the memory to work in would take 1125899906842624 bytes"},
+		"memory below nothing":  {omwriter.Signature{}, -1, "the memory to work in would take -1 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "net.om")
+			file := omwriter.File{Name: "net", Models: []omwriter.Model{omwriter.NewModel(omwriter.Parts{Signature: &test.signature,
+				ModelDef: &omwriter.ModelDef{Name: "net", Attributes: []omwriter.Attribute{{Name: "memory_size", Value: omwriter.Int(test.memory)}}}})}}
+			if err := file.Save(path); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(path); fault.FamilyOf(err) != fault.Input || !strings.HasPrefix(err.Error(), path+" is damaged, or made for sizes that no device has: "+test.want) {
+				t.Errorf("%v error %v", fault.FamilyOf(err), err)
+			}
+		})
+	}
+}
+
 func TestGearsFor(t *testing.T) {
 	f := fileOf(&om.Gears{Kind: "dims", Rows: [][]int64{{1, 128}, {1, 256}, {2, 256}}, Order: []string{"x"}}, input("x", -1, -1), input("table", 5))
 	for _, test := range []struct {

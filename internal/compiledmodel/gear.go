@@ -75,7 +75,8 @@ func open(t om.Tensor) (n int) {
 }
 
 // GearFor chooses the gear of these input shapes, in the order of the inputs. Sizes
-// that are between gears are a fault of the input: padding is not the engine's to do.
+// that are between gears are a mistake of whoever gives them: padding is not the engine's
+// to do.
 func (f *File) GearFor(shapes [][]int) (ascendcl.Gear, error) {
 	switch {
 	case f.Open:
@@ -91,7 +92,8 @@ func (f *File) GearFor(shapes [][]int) (ascendcl.Gear, error) {
 	return f.gear(f.Signature.Gears.Rows[gear], have), err
 }
 
-// GearOf gives the number of the gear of these input shapes.
+// GearOf gives the number of the gear of these input shapes. That there is none is a
+// mistake of usage: the file is as it should be.
 func (f *File) GearOf(shapes [][]int) (int, error) {
 	for gear := range f.Gears() {
 		have, err := f.GearShapes(gear)
@@ -102,7 +104,7 @@ func (f *File) GearOf(shapes [][]int) (int, error) {
 			return gear, nil
 		}
 	}
-	return 0, fault.New(fault.Input, "%s has no gear for inputs of %v: it has gears %s", f.Path, shapes, f.GearText()).
+	return 0, fault.New(fault.Usage, "%s has no gear for inputs of %v: it has gears %s", f.Path, shapes, f.GearText()).
 		With("pad the inputs to a gear, or compile the model with this one")
 }
 

@@ -89,7 +89,7 @@ func (j Job) openEngine(ctx context.Context, s subject, r *Result) (engine.Engin
 	}
 	e, err := engine.Open(j.engine(), options)
 	if err != nil {
-		return nil, j.withoutDevice(s, err)
+		return nil, j.notOpened(s, options, err)
 	}
 	device, ok := e.(engine.Device)
 	if !ok {
@@ -113,9 +113,30 @@ func isEmulatorAtHand() bool {
 	return err == nil
 }
 
-// withoutDevice says what to do about a compiled model that nothing here can run.
-func (j Job) withoutDevice(s subject, err error) error {
-	if s.file == nil || j.EngineOptions.AscendLibrary != "" {
+// notOpened says why a device could not be had: it, or its driver, failed; there is none of
+// that number; or there is nothing here that could run a compiled model.
+func (j Job) notOpened(s subject, options engine.Options, err error) error {
+	var call *ascendcl.Error
+	switch {
+	case !errors.As(err, &call):
+		return j.withoutLibrary(s, options, err)
+	case call.Device():
+		return fault.New(fault.Program, "%w", withoutRemedy(err)).With("look at the device with `npu-smi info` and at its logs; --device chooses another")
+	}
+	return fault.New(fault.Missing, "%w", withoutRemedy(err)).With("`npu-smi info` and `npuctl doctor` list the devices; --device chooses another")
+}
+
+func withoutRemedy(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f.Err
+	}
+	return err
+}
+
+// withoutLibrary says what to do about a compiled model on a machine without AscendCL.
+func (j Job) withoutLibrary(s subject, options engine.Options, err error) error {
+	if s.file == nil || options.AscendLibrary != "" {
 		return err
 	}
 	_, tried, missing := ascendcl.Find("")
@@ -128,6 +149,32 @@ func (j Job) withoutDevice(s subject, err error) error {
 	}
 	return fault.New(fault.Missing, "install CANN to run %s, which was compiled for %s, and `source <cann>/set_env.sh`, or name its folder with --ascend-lib: "+
 		"there is no AscendCL library on this machine; looked at %s", j.Model, chip, strings.Join(tried, ", "))
+}
+
+// checkGear refuses inputs that the user gives and that have the sizes of no gear, before
+// anything is loaded.
+func (s subject) checkGear(given map[string]eval.Value) error {
+	if given == nil || s.file == nil || s.file.Gears() == 0 {
+		return nil
+	}
+	shapes := s.shapes(given)
+	if shapes == nil {
+		return nil // no tensors, which the engine tells
+	}
+	_, err := s.file.GearOf(shapes)
+	return err
+}
+
+// shapes are those of a compiled model's inputs, in its order; nil when one is no tensor.
+func (s subject) shapes(inputs map[string]eval.Value) (shapes [][]int) {
+	for _, in := range s.file.Signature.Inputs {
+		d, ok := inputs[in.Name].(*tensor.Dense)
+		if !ok {
+			return nil
+		}
+		shapes = append(shapes, d.Shape())
+	}
+	return shapes
 }
 
 // attempts lists sets of random inputs, the likeliest to suit the model first. A model
@@ -156,15 +203,7 @@ func (s subject) gearText(inputs map[string]eval.Value) string {
 	if s.file == nil || s.file.Gears() == 0 {
 		return ""
 	}
-	var shapes [][]int
-	for _, in := range s.file.Signature.Inputs {
-		d, ok := inputs[in.Name].(*tensor.Dense)
-		if !ok {
-			return ""
-		}
-		shapes = append(shapes, d.Shape())
-	}
-	gear, err := s.file.GearOf(shapes)
+	gear, err := s.file.GearOf(s.shapes(inputs))
 	if err != nil {
 		return ""
 	}

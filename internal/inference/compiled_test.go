@@ -2,12 +2,16 @@ package inference
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/npuctl/npuctl/internal/ascendcl"
 	"github.com/npuctl/npuctl/internal/cannemu/cannemutest"
+	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/text"
@@ -151,6 +155,57 @@ func TestNoCANN(t *testing.T) {
 	_, err = j.openEngine(context.Background(), s, &Result{})
 	if fault.FamilyOf(err) != fault.Missing || !strings.HasPrefix(err.Error(), "install CANN to run ") || !strings.Contains(err.Error(), "compiled for Ascend910B3") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A device that is not there and one that is lost are told as what they are, with their
+// exit codes, and never as a CANN that is missing.
+func TestNoDevice(t *testing.T) {
+	j := emulatedJob(t, header+`(float[2] x) => (y) { y = Abs (x) }`)
+	s, err := j.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		code   int
+		family fault.Family
+		want   string
+	}{
+		"there is none":       {107001, fault.Missing, "open device 3: aclrtSetDevice failed with 107001, there is no such device; `npu-smi info` and `npuctl doctor` list the devices; --device chooses another"},
+		"no permission":       {207006, fault.Missing, "no permission; `npu-smi info` and"},
+		"lost":                {507010, fault.Program, "the device gives no sign of life; look at the device with `npu-smi info` and at its logs; --device chooses another"},
+		"could not be opened": {507033, fault.Program, "the device could not be opened; look at the device with"},
+	} {
+		failed := fmt.Errorf("open device 3: %w", &ascendcl.Error{Call: "aclrtSetDevice", Code: test.code})
+		// As the engine gives it, whatever family it thinks right.
+		err := j.notOpened(s, engine.Options{}, fault.New(fault.Missing, "%w", failed).With("install something"))
+		if fault.FamilyOf(err) != test.family || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "install") {
+			t.Errorf("%s: %v error %v", name, fault.FamilyOf(err), err)
+		}
+	}
+	// A library that was found and cannot be used is no missing one.
+	broken := errors.New("open libascendcl.so: file too short")
+	if err := j.notOpened(s, engine.Options{AscendLibrary: "/emulator/lib64"}, broken); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	// The emulator has one device.
+	j.EngineOptions.Device = 7
+	if _, err := runEmulated(t, j); fault.FamilyOf(err) != fault.Missing || !strings.Contains(err.Error(), "`npuctl doctor` list the devices") {
+		t.Errorf("%v error %v", fault.FamilyOf(err), err)
+	}
+}
+
+// Inputs that the user gives and that suit no gear are the user's mistake.
+func TestInputsOfNoGear(t *testing.T) {
+	j := emulatedJob(t, header+`(float[N,3] x) => (y) { y = Abs (x) }`, "--input_shape=x:-1,3", "--dynamic_batch_size=1,2,4")
+	graph := jobOf(t, header+`(float[3,3] x) => (y) { y = Abs (x) }`)
+	graph.SaveInputs = t.TempDir()
+	if _, err := graph.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	j.Inputs = []string{graph.SaveInputs}
+	if _, err := runEmulated(t, j); fault.FamilyOf(err) != fault.Usage || !strings.Contains(err.Error(), "has no gear for inputs of [[3 3]]: it has gears batch 1, 2, 4; pad the inputs to a gear") {
+		t.Errorf("%v error %v", fault.FamilyOf(err), err)
 	}
 }
 

@@ -70,6 +70,9 @@ func (j Job) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkGear(given); err != nil {
+		return nil, err
+	}
 	r := &Result{Model: j.Model, Inputs: []Input{}, Outputs: []Output{}}
 	e, err := j.openEngine(ctx, s, r)
 	if err != nil {

@@ -13,7 +13,9 @@ import (
 	"github.com/npuctl/npuctl/internal/feeds"
 	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/onnx"
+	"github.com/npuctl/npuctl/onnx/compare"
 	"github.com/npuctl/npuctl/onnx/eval"
+	"github.com/npuctl/npuctl/onnx/tensor"
 	"github.com/npuctl/npuctl/onnxpass"
 )
 
@@ -70,16 +72,28 @@ type checker struct {
 	fixed    map[string][]bool  // of those, the axes whose size does not
 	original engine.Source
 	result   engine.Source
+	// given are inputs to compare on; nil makes random ones, and with edges those of edge
+	// values.
+	given []map[string]eval.Value
+	edges bool
+	// tolerance, when set, gives how far the floats of an output may be off.
+	tolerance func(output string, t tensor.Type) (tolerance compare.Tolerance, isWish bool)
 }
 
 // check runs the original and m on the same inputs and compares. A difference, and
 // a comparison that could not be made, are failures of a goal.
 func (j Job) check(ctx context.Context, m *onnx.Model) (*Check, error) {
-	c, done, err := j.newChecker(ctx, m)
+	c, err := j.newChecker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.edges = true
+	result, done, err := contents(m, j.Output)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	c.result = result
 	report, err := c.judged(ctx)
 	var unable *unableError
 	switch {
@@ -87,13 +101,21 @@ func (j Job) check(ctx context.Context, m *onnx.Model) (*Check, error) {
 		return nil, ctx.Err()
 	case errors.As(err, &unable):
 		return nil, fault.New(fault.Goal, "--check: nothing could be compared: %s", strings.ReplaceAll(err.Error(), "\n", "; ")).
-			With("%s", unable.remedy)
+			With("%s", joined(unable.remedy, "leave --check out"))
 	case err != nil:
 		return nil, err
 	case !report.Equal:
 		return report, differs(report)
 	}
 	return report, nil
+}
+
+// joined are remedies of which one will do.
+func joined(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return first + ", or " + second
 }
 
 // judged compares with the engine that the job names. When it names none, the
@@ -147,17 +169,17 @@ func differs(r *Check) error {
 	return fault.New(fault.Internal, "--check: unequal without an unequal output")
 }
 
-// newChecker makes ready what does not depend on the engine. done gives it back.
-func (j Job) newChecker(ctx context.Context, m *onnx.Model) (c *checker, done func(), err error) {
+// newChecker makes ready what depends on neither the engine nor the result.
+func (j Job) newChecker(ctx context.Context) (*checker, error) {
 	original, err := modelfile.Open(j.Input)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer original.Close()
 	if err := onnxpass.Specialize(original, j.Specialization); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	c = &checker{
+	c := &checker{
 		job: j, maker: feeds.New(original, onnxpass.RealInputs(original)), bound: map[string]eval.Value{},
 		random: randomOutputs(original), original: engine.Source{Path: j.Input},
 	}
@@ -167,18 +189,15 @@ func (j Job) newChecker(ctx context.Context, m *onnx.Model) (c *checker, done fu
 	for name := range j.Specialization.Bind {
 		d, err := original.Graph.Find(name).Initializer().Dense()
 		if err != nil {
-			return nil, nil, fmt.Errorf("bound input %q: %w", name, err)
+			return nil, fmt.Errorf("bound input %q: %w", name, err)
 		}
 		c.bound[name] = d
 	}
 	if c.spacing, err = coarsest(ctx, original); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if c.fixed, err = fixedAxes(ctx, original, c.random); err != nil {
-		return nil, nil, err
-	}
-	c.result, done, err = contents(m, j.Output)
-	return c, done, err
+	c.fixed, err = fixedAxes(ctx, original, c.random)
+	return c, err
 }
 
 // contents gives a model as an engine takes it: as the bytes that would be
@@ -206,7 +225,7 @@ func (c *checker) by(ctx context.Context, e engine.Engine, independent bool) (*C
 	defer e.Close()
 	original, err := e.Load(ctx, c.original)
 	if err != nil {
-		return nil, &unableError{fmt.Errorf("%s cannot run the original: %w", e.Name(), err), "leave --check out"}
+		return nil, &unableError{fmt.Errorf("%s cannot run the original: %w", e.Name(), err), ""}
 	}
 	defer original.Close()
 	t := &trial{checker: c, original: original, scales: map[string]float64{}, report: &Check{Engine: e.Name(), Independent: independent, Equal: true}}
@@ -227,12 +246,11 @@ func (c *checker) by(ctx context.Context, e engine.Engine, independent bool) (*C
 	}
 	defer result.Close()
 	t.result = result
-	t.randomSets(ctx)
-	t.edgeSets(ctx)
+	t.sets(ctx)
 	if t.report.Inputs == 0 && t.report.Equal {
 		return nil, &unableError{
 			fmt.Errorf("%s refused all %d sets of inputs for the original, the last with: %w", e.Name(), t.report.Tried, t.refusal),
-			"fix sizes with --dim, --batch or --input-shape, or leave --check out",
+			"fix sizes with --dim, --batch or --input-shape",
 		}
 	}
 	return t.report, ctx.Err()

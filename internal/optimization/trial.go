@@ -32,6 +32,21 @@ var kinds = [...]feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths, feeds.Zer
 // maxRefused bounds how many sets are tried that the original refuses.
 const maxRefused = 50
 
+// sets compares on the inputs that are given, or on random ones and edge values.
+func (t *trial) sets(ctx context.Context) {
+	for i, values := range t.checker.given {
+		t.checker.job.progress("check: inputs %d of %d", i+1, len(t.checker.given))
+		t.compareOn(ctx, values, feeds.Set{}, CheckedSet{Values: "given"}, true)
+	}
+	if t.checker.given != nil {
+		return
+	}
+	t.randomSets(ctx)
+	if t.checker.edges {
+		t.edgeSets(ctx)
+	}
+}
+
 // randomSets compares on as many random sets as the job asks for, each with other
 // sizes of the open dims as long as the original takes them.
 func (t *trial) randomSets(ctx context.Context) {
@@ -99,16 +114,23 @@ func (t *trial) edgeSets(ctx context.Context) {
 // errHollow says why a set that the original ran proves nothing.
 var errHollow = errors.New("most of the original's results are NaN or infinite")
 
-// compare runs both models on a set; false when the original refuses it. Results
-// that are mostly NaN prove nothing: unless hollow ones are asked for, as edge
-// values do, such a set counts as refused, though a difference is still one.
+// compare is compareOn on inputs that are made.
 func (t *trial) compare(ctx context.Context, s feeds.Set, hollow bool) bool {
-	t.report.Tried++
 	values, err := t.checker.maker.Make(s)
 	if err != nil {
+		t.report.Tried++
 		t.refusal = err
 		return false
 	}
+	set := CheckedSet{Values: s.Kind.String(), Seed: s.Seed, Sizes: t.checker.maker.PlanText(s.Plan), Defaults: s.Override}
+	return t.compareOn(ctx, values, s, set, hollow)
+}
+
+// compareOn runs both models on a set; false when the original refuses it. Results
+// that are mostly NaN prove nothing: unless hollow ones are asked for, as edge
+// values do, such a set counts as refused, though a difference is still one.
+func (t *trial) compareOn(ctx context.Context, values map[string]eval.Value, s feeds.Set, set CheckedSet, hollow bool) bool {
+	t.report.Tried++
 	start := time.Now()
 	want, err := t.runOriginal(ctx, values)
 	if err != nil {
@@ -121,7 +143,6 @@ func (t *trial) compare(ctx context.Context, s feeds.Set, hollow bool) bool {
 		t.refusal = ctx.Err()
 		return false
 	}
-	set := CheckedSet{Values: s.Kind.String(), Seed: s.Seed, Sizes: t.checker.maker.PlanText(s.Plan), Defaults: s.Override}
 	proves := hollow || !isHollow(want)
 	if proves {
 		t.report.Inputs++
@@ -150,12 +171,29 @@ func (t *trial) compare(ctx context.Context, s feeds.Set, hollow bool) bool {
 // tolerance, it is asked how exact the original is.
 func (t *trial) compareValues(ctx context.Context, o *CheckedOutput, want, got eval.Value, set CheckedSet, options compare.Options, moved *shaken) {
 	r := compare.Values(want, got, options)
-	if !r.Equal && r.Problem == "" {
+	if !r.Equal && r.Problem == "" && !t.isWish(o.Name, want) {
 		options.Uncertainty = t.uncertainty(ctx, moved, o.Name, want)
 		o.Uncertain = max(o.Uncertain, options.Uncertainty)
 		r = compare.Values(want, got, options)
 	}
 	o.note(r, set)
+}
+
+// isWish says whether somebody said how far an output may be off: then that counts, and
+// not how exact the original is.
+func (t *trial) isWish(output string, want eval.Value) bool {
+	_, isWish := t.toleranceOf(output, want)
+	return isWish
+}
+
+// toleranceOf is how far an output may be off; nil for what its type allows.
+func (t *trial) toleranceOf(output string, want eval.Value) (tolerance *compare.Tolerance, isWish bool) {
+	d, isArray := want.(*tensor.Dense)
+	if !isArray || t.checker.tolerance == nil {
+		return nil, false
+	}
+	one, isWish := t.checker.tolerance(output, d.Type())
+	return &one, isWish
 }
 
 // isHollow says whether the float results of a run are mostly no finite numbers.
@@ -184,7 +222,8 @@ func (t *trial) options(s feeds.Set, output string, want eval.Value) compare.Opt
 	if !s.Kind.IsEdge() {
 		t.scales[output] = max(t.scales[output], compare.ScaleOf(want))
 	}
-	return compare.Options{Scale: t.scales[output], AllowOverflow: s.Kind == feeds.Extremes}
+	tolerance, _ := t.toleranceOf(output, want)
+	return compare.Options{Tolerance: tolerance, Scale: t.scales[output], AllowOverflow: s.Kind == feeds.Extremes}
 }
 
 // runOriginal runs the original, which still has inputs that the user bound.

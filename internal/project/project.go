@@ -1,10 +1,8 @@
 package project
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -17,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/yamlfile"
 	"github.com/npuctl/npuctl/onnxpass"
 )
 
@@ -48,18 +47,38 @@ type Project struct {
 // Place("compile", "precision"): npuctl.yaml:4:14. Of what the file does not have it is
 // the nearest section's place, at worst the file's name.
 func (p *Project) Place(names ...string) string {
+	line, column := p.Position(names...)
+	if line == 0 {
+		return p.Path
+	}
+	return fmt.Sprintf("%s:%d:%d", p.Path, line, column)
+}
+
+// Position is [Project.Place] as numbers: 0 where nothing of it stands in the file.
+func (p *Project) Position(names ...string) (line, column int) {
 	at := p.root
 	for _, name := range names {
-		next := valueOf(at, name)
+		next := yamlfile.Value(at, name)
 		if next == nil {
 			break
 		}
 		at = next
 	}
 	if at == nil || at == p.root {
-		return p.Path
+		return 0, 0
 	}
-	return fmt.Sprintf("%s:%d:%d", p.Path, at.Line, at.Column)
+	return at.Line, at.Column
+}
+
+// Has says whether the file gives a value, named by its sections, be it a zero.
+func (p *Project) Has(names ...string) bool {
+	at := p.root
+	for _, name := range names {
+		if at = yamlfile.Value(at, name); at == nil {
+			return false
+		}
+	}
+	return at != nil && at.Tag != "!!null"
 }
 
 // Model is the section model; a text alone is its path.
@@ -97,14 +116,49 @@ type Compile struct {
 	Jobs         int64         `yaml:"jobs"`
 }
 
-// Serve is the section serve: how the model is deployed.
+// Serve is the section serve: how the model is deployed. Its fields are the flags of
+// `npuctl config`.
 type Serve struct {
-	Name          string        `yaml:"name"`           // of the model in the repository
-	Repository    string        `yaml:"repository"`     // folder
-	MaxBatchSize  int64         `yaml:"max_batch_size"` // 0: the model's own batch is all there is
-	Instances     int64         `yaml:"instances"`      // on each device
-	Devices       []int64       `yaml:"devices"`
+	Name          string `yaml:"name"`       // of the model in the repository
+	Repository    string `yaml:"repository"` // folder, as --output
+	Version       int64  `yaml:"version"`
+	Backend       string `yaml:"backend"`
+	VersionPolicy string `yaml:"version_policy"`
+
+	MaxBatchSize  int64         `yaml:"max_batch_size"` // 0 writes the batch into the dims: see [Project.Has]
+	Preferred     []int64       `yaml:"preferred"`
 	MaxQueueDelay time.Duration `yaml:"max_queue_delay"` // how long a request waits for others
+	NoBatching    bool          `yaml:"no_batching"`
+
+	PriorityLevels       int64         `yaml:"priority_levels"`
+	DefaultPriority      int64         `yaml:"default_priority"`
+	QueueTimeout         time.Duration `yaml:"queue_timeout"`
+	QueueTimeoutAction   string        `yaml:"queue_timeout_action"`
+	AllowTimeoutOverride bool          `yaml:"allow_timeout_override"`
+	MaxQueueSize         int64         `yaml:"max_queue_size"`
+	PreserveOrdering     bool          `yaml:"preserve_ordering"`
+
+	Instances int64    `yaml:"instances"` // on all devices together
+	Devices   []int64  `yaml:"devices"`
+	Streams   int64    `yaml:"streams"`
+	Profiling string   `yaml:"profiling"`
+	Dump      []string `yaml:"dump"`
+
+	Warmup      string            `yaml:"warmup"`
+	WarmupData  map[string]string `yaml:"warmup_data"` // file by input
+	WarmupCount int64             `yaml:"warmup_count"`
+
+	EAS          string `yaml:"eas"` // files to write, as are kserve and k8s
+	KServe       string `yaml:"kserve"`
+	K8s          string `yaml:"k8s"`
+	Image        string `yaml:"image"`
+	Storage      string `yaml:"storage"`
+	Protocol     string `yaml:"protocol"`
+	Service      string `yaml:"service"`
+	NPUResource  string `yaml:"npu_resource"`
+	NPUs         int64  `yaml:"npus"`
+	Replicas     int64  `yaml:"replicas"`
+	SharedMemory int64  `yaml:"shared_memory"` // GiB
 }
 
 // Bench is the section bench: how the model is measured.
@@ -117,9 +171,6 @@ type Bench struct {
 	Inputs      string        `yaml:"inputs"` // file or folder of inputs
 }
 
-// maxFile bounds the size of a project file.
-const maxFile = 1 << 20
-
 // Find reads the project file of a folder; nil when there is none.
 func Find(folder string) (*Project, error) {
 	path := filepath.Join(folder, FileName)
@@ -131,14 +182,7 @@ func Find(folder string) (*Project, error) {
 
 // Read reads a project file. An error says file, line and column.
 func Read(path string) (*Project, error) {
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
-		err = fmt.Errorf("it is no file of at most %d bytes", maxFile)
-	}
-	if err != nil {
-		return nil, fault.New(fault.Input, "read the project file %s: %w", path, err)
-	}
-	data, err := os.ReadFile(path)
+	data, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, fault.New(fault.Input, "read the project file %s: %w", path, err)
 	}
@@ -149,35 +193,23 @@ func Read(path string) (*Project, error) {
 // relative to it.
 func Parse(data []byte, path string) (*Project, error) {
 	p := &Project{Path: path}
-	documents := yaml.NewDecoder(bytes.NewReader(data))
-	var document, more yaml.Node
-	if err := documents.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
-		return nil, notYAML(path, err)
-	}
-	if len(document.Content) == 0 {
+	root, err := yamlfile.Parse(path, data)
+	switch {
+	case err != nil:
+		return nil, err
+	case root == nil:
 		return p, nil
 	}
-	d := decoder{path: path, budget: maxNodes}
-	switch err := documents.Decode(&more); {
-	case errors.Is(err, io.EOF):
-	case err != nil:
-		return nil, notYAML(path, err)
-	default:
-		return nil, d.refuse(&more, "a second document begins here, and one is all that is read").With("take away the line --- before it")
-	}
-	p.root = document.Content[0]
-	if err := d.decode(p.root, p); err != nil {
+	p.root = root
+	d := yamlfile.NewDecoder(path)
+	if err := d.Decode(root, p); err != nil {
 		return nil, err
 	}
-	return p, p.check(&d, p.root)
-}
-
-func notYAML(path string, err error) error {
-	return fault.New(fault.Input, "%s: %s", path, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "yaml: ", ""), "unmarshal errors:\n"))
+	return p, p.check(d, root)
 }
 
 // check holds together what single fields cannot.
-func (p *Project) check(d *decoder, root *yaml.Node) error {
+func (p *Project) check(d *yamlfile.Decoder, root *yaml.Node) error {
 	for _, rule := range []struct {
 		broken  bool
 		section string
@@ -190,7 +222,7 @@ func (p *Project) check(d *decoder, root *yaml.Node) error {
 		{len(p.Optimize.Passes) > 0 && len(p.Optimize.Skip) > 0, "optimize", "passes and skip exclude each other: keep one"},
 	} {
 		if rule.broken {
-			return d.refuse(keyOf(root, rule.section), "%s", rule.text)
+			return d.Refuse(yamlfile.Key(root, rule.section), "%s", rule.text)
 		}
 	}
 	for _, rule := range []struct {
@@ -200,18 +232,19 @@ func (p *Project) check(d *decoder, root *yaml.Node) error {
 	}{
 		{float64(p.Model.Batch), 1, math.MaxInt32, "model", "batch"},
 		{float64(p.Compile.Jobs), 1, math.MaxInt32, "compile", "jobs"},
+		{float64(p.Compile.Timeout), math.SmallestNonzeroFloat64, math.MaxFloat64, "compile", "timeout"},
 		{p.Bench.Rate, math.SmallestNonzeroFloat64, math.MaxFloat64, "bench", "rate"},
 		{float64(p.Bench.Concurrency), 1, math.MaxInt32, "bench", "concurrency"},
 		{float64(p.Serve.MaxBatchSize), 0, math.MaxInt32, "serve", "max_batch_size"},
 		{float64(p.Serve.Instances), 0, math.MaxInt32, "serve", "instances"},
 	} {
-		at := valueOf(valueOf(root, rule.section), rule.name)
+		at := yamlfile.Value(yamlfile.Value(root, rule.section), rule.name)
 		if at == nil || at.Tag == "!!null" || rule.value >= rule.least && rule.value <= rule.most {
 			continue
 		}
-		return d.refuse(at, "%s is %s", rule.name, rangeText(rule.least, rule.most))
+		return d.Refuse(at, "%s is %s", rule.name, rangeText(rule.least, rule.most))
 	}
-	return p.checkSizes(d, valueOf(root, "model"))
+	return p.checkSizes(d, yamlfile.Value(root, "model"))
 }
 
 func rangeText(least, most float64) string {
@@ -225,16 +258,16 @@ func rangeText(least, most float64) string {
 }
 
 // checkSizes holds the sizes of dims and inputs against what there can be.
-func (p *Project) checkSizes(d *decoder, model *yaml.Node) error {
-	dims, shapes := valueOf(model, "dims"), valueOf(model, "input_shapes")
+func (p *Project) checkSizes(d *yamlfile.Decoder, model *yaml.Node) error {
+	dims, shapes := yamlfile.Value(model, "dims"), yamlfile.Value(model, "input_shapes")
 	for _, name := range slices.Sorted(maps.Keys(p.Model.Dims)) {
 		if size := p.Model.Dims[name]; size < 0 || size > math.MaxInt32 {
-			return d.refuse(valueOf(dims, name), "%d is no size of a dim: it is %s", size, rangeText(0, math.MaxInt32))
+			return d.Refuse(yamlfile.Value(dims, name), "%d is no size of a dim: it is %s", size, rangeText(0, math.MaxInt32))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Model.InputShapes)) {
 		if _, err := onnxpass.ParseShape(p.Model.InputShapes[name]); err != nil {
-			return d.refuse(valueOf(shapes, name), "%v", err).With("give it as --input-shape does: \"1,3,224,224\"")
+			return d.Refuse(yamlfile.Value(shapes, name), "%v", err).With("give it as --input-shape does: \"1,3,224,224\"")
 		}
 	}
 	return nil

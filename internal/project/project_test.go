@@ -12,6 +12,7 @@ import (
 
 	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/yamlfile"
 )
 
 const full = `
@@ -86,25 +87,28 @@ func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"modle: a":                              `npuctl.yaml:1:1: there is no "modle" here; did you mean "model"?`,
 		"model: a\ncompile:\n  presision: fp16": `npuctl.yaml:3:3: there is no "presision" here; did you mean "precision"?`,
-		"model: a\nmodel: b":                    "npuctl.yaml",
+		"model: a\nmodel: b":                    "npuctl.yaml:2:1: model is given twice",
+		"model: {dims: {h: , h: 2}}":            "npuctl.yaml:1:21: h is given twice",
+		"soc: a: b":                             "npuctl.yaml:1:7: mapping values are not allowed in this context",
 		"compile: {jobs: many}":                 `npuctl.yaml:1:17: "many" is not a whole number`,
 		"compile: {static: maybe}":              `npuctl.yaml:1:19: "maybe" is not true or false`,
-		"compile: {timeout: 30}":                `"30" is not a time such as 30m or 90s`,
+		"compile: {timeout: 30}":                `"30" is not a time such as 30m, 90s or 2ms`,
 		"compile: [a]":                          "npuctl.yaml:1:10: a list of name: value is wanted here, not a list",
 		"compile: {output: [a]}":                "a text is wanted here, not a list",
 		"soc: {a: b}":                           "a list is wanted here, not a list of name: value",
 		"gears: {a: b}":                         "a list of gears is wanted",
 		"bench: {rate: x}":                      `"x" is not a number`,
 		"- a":                                   "npuctl.yaml:1:1: a list of name: value is wanted here",
-		"a: [":                                  "npuctl.yaml: line",
+		"a: [":                                  "npuctl.yaml:1:4: did not find expected node content",
 		"compile: {static: true}\ngears: [1,2]": "npuctl.yaml:2:1: gears and compile.static exclude each other",
 		"bench: {rate: 1, concurrency: 2}":      "rate and concurrency exclude each other",
 		"model: {batch: -1}":                    "batch is at least 1",
-		"\tx":                                   "npuctl.yaml: ",
+		"\tx":                                   "npuctl.yaml:1:1: found character that cannot start any token",
 		"model: a\n---\nsoc: b":                 "npuctl.yaml:2:1: a second document begins here",
 		"model: {batch: 0}":                     "npuctl.yaml:1:16: batch is at least 1",
 		"model:\n  batch: 99999999999":          "npuctl.yaml:2:10: batch is at least 1, and at most 2147483647",
 		"compile:\n  jobs: 0":                   "npuctl.yaml:2:9: jobs is at least 1",
+		"compile: {timeout: 0s}":                "npuctl.yaml:1:20: timeout is more than 0",
 		"bench: {rate: -1}":                     "npuctl.yaml:1:15: rate is more than 0",
 		"model: {dims: {h: -4}}":                "npuctl.yaml:1:19: -4 is no size of a dim",
 		"model:\n  input_shapes:\n    x: 1,b":   "npuctl.yaml:3:8: ",
@@ -146,7 +150,7 @@ func TestFind(t *testing.T) {
 	if got, want := p.Resolve("out/"), filepath.Join(folder, "out")+string(filepath.Separator); got != want {
 		t.Errorf("a folder is %s, want %s", got, want)
 	}
-	if err := os.Truncate(path, maxFile+1); err != nil {
+	if err := os.Truncate(path, yamlfile.MaxBytes+1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Find(folder); fault.FamilyOf(err) != fault.Input {

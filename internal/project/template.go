@@ -59,6 +59,7 @@ func Template(f Facts) string {
 	line("#   atc_args: [--log=info]    # anything else for atc")
 	line("")
 	line("# serve:")
+	line("#   repository: models        # any flag of npuctl config, with _ for -")
 	line("#   max_batch_size: 8")
 	line("#   instances: 1")
 	line("")

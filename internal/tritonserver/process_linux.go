@@ -3,14 +3,9 @@ package tritonserver
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// endWithParent has the kernel end the server when the thread that started it goes: a
-// killed npuctl leaves no server behind. The thread is held meanwhile.
-func endWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGKILL }
 
 // limitMemory bounds a program's address space. What the program starts inherits it.
 func limitMemory(pid int, bytes uint64) error {

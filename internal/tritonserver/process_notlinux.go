@@ -2,10 +2,6 @@
 
 package tritonserver
 
-import "syscall"
-
-func endWithParent(*syscall.SysProcAttr) {}
-
 func limitMemory(int, uint64) error { return nil }
 
 func removeShared(string) {}

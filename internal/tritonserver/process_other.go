@@ -2,19 +2,12 @@
 
 package tritonserver
 
-import (
-	"os"
-	"os/exec"
-)
+import "os"
 
 // Servers run on Linux; elsewhere one runs in a container, whose engine's client this
 // serves.
 
-func inGroup(*exec.Cmd) {}
-
 func askToEnd(p *os.Process) error { return p.Kill() }
-
-func killGroup(p *os.Process) { _ = p.Kill() }
 
 func howItEnded(state *os.ProcessState) string { return state.String() }
 

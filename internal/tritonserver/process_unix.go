@@ -3,31 +3,12 @@
 package tritonserver
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"syscall"
-	"time"
 )
 
-// inGroup makes a program start in a process group of its own, so that Python models
-// and whatever else it starts can be ended with it, and so that Ctrl-C reaches us alone.
-func inGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	endWithParent(cmd.SysProcAttr)
-}
-
-// askToEnd asks the program to end.
+// askToEnd asks the program to end, which ends its Python models itself.
 func askToEnd(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
-
-// killGroup ends all processes of the group at once, and waits until they are gone.
-func killGroup(p *os.Process) {
-	for give := time.Now().Add(killPatience); time.Now().Before(give); time.Sleep(pollInterval) {
-		if err := syscall.Kill(-p.Pid, syscall.SIGKILL); errors.Is(err, syscall.ESRCH) {
-			return
-		}
-	}
-}
 
 // howItEnded says how a program ended.
 func howItEnded(state *os.ProcessState) string {

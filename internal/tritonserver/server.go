@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/processgroup"
 )
 
 // Options say how a server runs.
@@ -43,9 +43,10 @@ const (
 	// stopPatience is what it has in all before it is killed.
 	exitSeconds  = 3
 	stopPatience = 8 * time.Second
-	killPatience = 5 * time.Second
-	pollInterval = 20 * time.Millisecond
-	memoryLimit  = 12 << 30
+	// guardPatience is what the server has when npuctl itself is gone.
+	guardPatience = 5 * time.Second
+	pollInterval  = 20 * time.Millisecond
+	memoryLimit   = 12 << 30
 )
 
 func (o Options) memory() uint64 {
@@ -77,6 +78,7 @@ type Server struct {
 	standIns     []string
 
 	cmd     *exec.Cmd
+	group   *processgroup.Group
 	ended   chan struct{} // closed when the process has ended
 	stopped sync.Once
 	rpc     *rpcClient
@@ -237,8 +239,7 @@ func (s *Server) environment() []string {
 	return out
 }
 
-// run starts the program. A goroutine holds the thread that started it until it ends:
-// on Linux the server ends with that thread.
+// run starts the program.
 func (s *Server) run(ctx context.Context) error {
 	log, err := os.Create(s.logPath())
 	if err != nil {
@@ -248,22 +249,16 @@ func (s *Server) run(ctx context.Context) error {
 	command := s.command()
 	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = s.folder, log, log, s.environment()
-	inGroup(s.cmd)
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait() // how it ended is in its state
-			close(s.ended)
-		}
-	}()
-	if err := <-started; err != nil {
+	s.group = processgroup.New(s.cmd, guardPatience)
+	if err := s.cmd.Start(); err != nil {
+		s.group.End(0)
 		s.cmd = nil
 		return fault.New(fault.Program, "start %s: %w", s.installation, err)
 	}
+	go func() {
+		_ = s.cmd.Wait() // how it ended is in its state
+		close(s.ended)
+	}()
 	if s.installation.Engine == "" {
 		if err := limitMemory(s.cmd.Process.Pid, s.options.memory()); err != nil && !s.hasEnded() {
 			return fault.New(fault.Missing, "limit the server's memory: %w", err)
@@ -336,7 +331,7 @@ func (s *Server) end() {
 		case <-time.After(stopPatience):
 		}
 	}
-	killGroup(s.cmd.Process)
+	s.group.End(0)
 	<-s.ended
 	if s.installation.Engine != "" {
 		s.removeContainer()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/npuctl/npuctl/internal/compiler"
 	"github.com/npuctl/npuctl/internal/fault"
 )
 
@@ -50,7 +51,7 @@ func addStandIns(ctx context.Context, folder string, names []string, isThere fun
 
 // compileStandIn gives the path of the stand-in's library.
 func compileStandIn(ctx context.Context, folder string) (string, error) {
-	compiler, err := findCompiler()
+	command, err := findCompiler()
 	if err != nil {
 		return "", err
 	}
@@ -58,8 +59,8 @@ func compileStandIn(ctx context.Context, folder string) (string, error) {
 	if err := os.WriteFile(source, standInSource, 0o644); err != nil {
 		return "", err
 	}
-	arguments := append(compiler[1:], "-std=gnu11", "-O1", "-fPIC", "-shared", "-o", library, source)
-	if out, err := exec.CommandContext(ctx, compiler[0], arguments...).CombinedOutput(); err != nil {
+	arguments := append(command[1:], "-std=gnu11", "-O1", "-fPIC", "-shared", "-o", library, source)
+	if out, err := exec.CommandContext(ctx, command[0], arguments...).CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
@@ -69,17 +70,11 @@ func compileStandIn(ctx context.Context, folder string) (string, error) {
 }
 
 func findCompiler() ([]string, error) {
-	for _, command := range []string{os.Getenv(compilerVariable), "gcc", "cc"} {
-		words := strings.Fields(command)
-		if len(words) == 0 {
-			continue
-		}
-		if _, err := exec.LookPath(words[0]); err == nil {
-			return words, nil
-		}
+	command, err := compiler.Find(os.Getenv(compilerVariable), compilerVariable, "gcc", "cc")
+	if err != nil {
+		return nil, fmt.Errorf("the server lacks a backend, and a stand-in for it cannot be compiled: %w", err)
 	}
-	return nil, fault.New(fault.Missing, "the server lacks a backend, and there is no C compiler to make a stand-in for it").
-		With("install gcc, or name a compiler with %s", compilerVariable)
+	return command, nil
 }
 
 // isMissingCompiler says whether stand-ins failed for want of a compiler: a run goes on

@@ -87,7 +87,7 @@ func (j Job) check() (rules.Result, error) {
 				return out, err
 			}
 			out.Findings, out.Checked = append(out.Findings, named.Findings...), append(out.Checked, named.Checked...)
-			out.Judged = out.Judged || named.Judged
+			out.Judged, out.NoChip = out.Judged || named.Judged, out.NoChip || named.NoChip
 			continue
 		case strings.EqualFold(filepath.Ext(path), ".om"):
 			out.Findings = append(out.Findings, j.checkBuild(path)...)
@@ -104,7 +104,7 @@ func (j Job) check() (rules.Result, error) {
 		}
 		out.Findings = append(out.Findings, r.Findings...)
 		out.Checked = append(out.Checked, r.Checked...)
-		out.Judged = out.Judged || r.Judged
+		out.Judged, out.NoChip = out.Judged || r.Judged, out.NoChip || r.NoChip
 	}
 	settled := Result{Result: out}
 	settled.settle()

@@ -193,6 +193,9 @@ bench: {inputs: nowhere}
 		"":                               "",
 		"model: {path: model.onnx}\n":    "om-chip",
 		"serve: {repository: nowhere}\n": "",
+
+		"serve: {backend: npu_gee}\n":                      "project-value",
+		"serve: {backend: npu_ge, warmup_data: {x: no}}\n": "project-path",
 	} {
 		write(t, path, text)
 		got := ids(check(t, path).Findings)
@@ -238,12 +241,14 @@ func TestLoadNothing(t *testing.T) {
 	}
 }
 
-// Every rule that is found outside of configgen/rules is found by one of these tests.
+// Every rule that is found outside of configgen/rules is found by one of these tests, or,
+// of memory, by those of configgen/generate.
 func TestOutsideRulesHaveTests(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, filepath.Join("..", "..", "configgen", "generate", "memory_test.go"))
 	var all strings.Builder
 	for _, name := range files {
 		data, err := os.ReadFile(name)

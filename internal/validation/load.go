@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/findings"
@@ -172,5 +173,9 @@ func (j Job) standIns(t target, outcomes []tritonserver.Outcome) (out []findings
 // names says whether a config names a backend.
 func names(config, backend string) bool {
 	data, err := os.ReadFile(config)
-	return err == nil && strings.Contains(string(data), backend)
+	if err != nil {
+		return false
+	}
+	doc, err := configgen.ParseLenient(config, data)
+	return err == nil && doc.Config().Backend == backend
 }

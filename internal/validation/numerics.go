@@ -13,11 +13,10 @@ import (
 
 	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/internal/compilation"
-	"github.com/npuctl/npuctl/internal/engine"
 	"github.com/npuctl/npuctl/internal/fault"
-	"github.com/npuctl/npuctl/internal/feeds"
 	"github.com/npuctl/npuctl/internal/modelfile"
 	"github.com/npuctl/npuctl/internal/optimization"
+	"github.com/npuctl/npuctl/internal/project"
 	"github.com/npuctl/npuctl/internal/suggest"
 	"github.com/npuctl/npuctl/internal/valuefile"
 	"github.com/npuctl/npuctl/onnx"
@@ -94,18 +93,18 @@ func parseTolerance(text string) (t compare.Tolerance, ok bool) {
 	return t, errors.Join(errs[:]...) == nil && isFine(t.Relative) && isFine(t.Absolute)
 }
 
-// of is the tolerance for an output.
-func (t Tolerances) of(name string, kind tensor.Type) compare.Tolerance {
+// of is the tolerance for an output, and whether somebody asked for it.
+func (t Tolerances) of(name string, kind tensor.Type) (tolerance compare.Tolerance, isWish bool) {
 	if one, ok := t.ByOutput[name]; ok {
-		return one
+		return one, true
 	}
 	if one, ok := t.ByType[kind]; ok {
-		return one
+		return one, true
 	}
 	if t.All != nil {
-		return *t.All
+		return *t.All, true
 	}
-	return compare.ToleranceOf(kind)
+	return compare.ToleranceOf(kind), false
 }
 
 // Comparison is how a model and its original compared. Its JSON form is part of the
@@ -171,7 +170,7 @@ func (j Job) comparedModel() (string, error) {
 		case strings.EqualFold(filepath.Ext(path), ".onnx"):
 			models = append(models, path)
 		case isProject(path):
-			if p, err := readProject(path); err == nil && p.ModelPath() != "" {
+			if p, err := project.Read(path); err == nil && p.ModelPath() != "" {
 				models = append(models, p.ModelPath())
 			}
 		}
@@ -185,6 +184,7 @@ func (j Job) comparedModel() (string, error) {
 type comparison struct {
 	Numerics
 	path, original, result string
+	sets                   []map[string]eval.Value // those given; nil for random ones
 	report                 *Comparison
 }
 
@@ -230,7 +230,44 @@ func originalOf(path string) string {
 	return ""
 }
 
+// run compares, and keeps what came out.
 func (c *comparison) run(ctx context.Context, j Job) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	j.progress("compare")
+	check, err := optimization.Comparison{
+		Original: c.original, Result: c.result, Inputs: c.sets, Samples: c.Samples, Seed: c.Seed, Specialization: c.Sizes,
+		Tolerance: c.tolerance, Engine: c.Engine, Library: c.Library, Progress: j.Progress,
+	}.Run(ctx)
+	if err != nil {
+		return fmt.Errorf("--check-numerics: %w", err)
+	}
+	c.report.Engine, c.report.Independent, c.report.Samples = check.Engine, check.Independent, check.Inputs
+	if c.report.Random {
+		c.report.Seed = c.Seed
+	}
+	for i, o := range check.Outputs {
+		row := &c.report.Outputs[i]
+		row.Equal, row.MaxAbs, row.MaxRel, row.Cosine, row.Difference = o.Equal, o.MaxAbs, o.MaxRel, o.Cosine, o.Difference
+	}
+	return nil
+}
+
+// tolerance is how far an output may be off; where the model does not say its type, the
+// values do.
+func (c *comparison) tolerance(output string, kind tensor.Type) (compare.Tolerance, bool) {
+	tolerance, isWish := c.Tolerances.of(output, kind)
+	for i := range c.report.Outputs {
+		if row := &c.report.Outputs[i]; row.Name == output {
+			row.Type, row.Relative, row.Absolute = strings.ToLower(kind.String()), tolerance.Relative, tolerance.Absolute
+		}
+	}
+	return tolerance, isWish
+}
+
+// prepare opens the original, makes the report's rows and reads the inputs.
+func (c *comparison) prepare() error {
 	model, err := modelfile.Open(c.original)
 	if err != nil {
 		return err
@@ -239,56 +276,11 @@ func (c *comparison) run(ctx context.Context, j Job) error {
 	if err := onnxpass.Specialize(model, c.Sizes); err != nil {
 		return err
 	}
-	if err := c.checkNames(model); err != nil {
+	if err := c.checkNames(model); err != nil || c.report.Random {
 		return err
 	}
-	sets, err := c.sets(model)
-	if err != nil {
-		return err
-	}
-	return c.with(ctx, j, c.Engine, sets)
-}
-
-// with compares by an engine; "" is the most independent one, and the built-in one where
-// that does not know the original.
-func (c *comparison) with(ctx context.Context, j Job, name string, sets []map[string]eval.Value) error {
-	e, independent, err := c.open(name)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	c.report.Engine, c.report.Independent = e.Name(), independent
-	j.progress("compare with " + e.Name())
-	original, err := e.Load(ctx, engine.Source{Path: c.original})
-	switch {
-	case err != nil && name == "" && independent && ctx.Err() == nil:
-		return c.with(ctx, j, engine.Reference, sets)
-	case err != nil:
-		return c.unable(ctx, c.original, err)
-	}
-	defer original.Close()
-	result, err := e.Load(ctx, engine.Source{Path: c.result})
-	if err != nil {
-		return c.unable(ctx, c.result, err)
-	}
-	defer result.Close()
-	return c.all(ctx, original, result, sets)
-}
-
-func (c *comparison) unable(ctx context.Context, path string, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fault.New(fault.Input, "--check-numerics: %s cannot run %s: %w", c.report.Engine, path, err).With("--engine chooses another: %s", strings.Join(engine.GraphEngines(), ", "))
-}
-
-func (c *comparison) open(name string) (engine.Engine, bool, error) {
-	options := engine.Options{Library: c.Library}
-	if name != "" {
-		e, err := engine.Open(name, options)
-		return e, name != engine.Reference, err
-	}
-	return engine.Judge(options)
+	c.sets, err = c.readInputs(model)
+	return err
 }
 
 // checkNames refuses tolerances for outputs that there are not, and makes the report's rows.
@@ -300,7 +292,7 @@ func (c *comparison) checkNames(m *onnx.Model) error {
 		if v.Type != nil && v.Type.Kind == onnx.KindTensor {
 			kind = v.Type.Elem
 		}
-		t := c.Tolerances.of(v.Name(), kind)
+		t, _ := c.Tolerances.of(v.Name(), kind)
 		c.report.Outputs = append(c.report.Outputs, ComparedOutput{Name: v.Name(), Type: strings.ToLower(kind.String()), Equal: true, Cosine: 1, Relative: t.Relative, Absolute: t.Absolute})
 	}
 	for name := range c.Tolerances.ByOutput {
@@ -311,113 +303,23 @@ func (c *comparison) checkNames(m *onnx.Model) error {
 	return nil
 }
 
-// attemptsFactor is how many random sets are tried for each that is wanted.
-const attemptsFactor = 8
-
-// sets makes the inputs: those given, or random ones, more than are wanted, since a
-// model may refuse some.
-func (c *comparison) sets(m *onnx.Model) (out []map[string]eval.Value, err error) {
-	if len(c.Inputs) > 0 {
-		reader := valuefile.Reader{Side: valuefile.Inputs, Flag: "--inputs"}
-		for _, v := range m.Graph.Outputs() {
-			reader.Ignore = append(reader.Ignore, v.Name())
-		}
-		hasDefault := map[string]bool{}
-		for _, v := range onnxpass.RealInputs(m) {
-			reader.Slots = append(reader.Slots, valuefile.Slot{Name: v.Name(), Type: v.Type})
-			hasDefault[v.Name()] = v.Initializer() != nil
-		}
-		values, err := reader.Read(c.Inputs)
-		if err != nil {
-			return nil, err
-		}
-		if missing := reader.Missing(values, func(name string) bool { return hasDefault[name] }); len(missing) > 0 {
-			return nil, fault.New(fault.Usage, "--inputs: no value is given for %s", strings.Join(missing, ", "))
-		}
-		return []map[string]eval.Value{values}, nil
+// readInputs reads the inputs that are given.
+func (c *comparison) readInputs(m *onnx.Model) ([]map[string]eval.Value, error) {
+	reader := valuefile.Reader{Side: valuefile.Inputs, Flag: "--inputs"}
+	for _, v := range m.Graph.Outputs() {
+		reader.Ignore = append(reader.Ignore, v.Name())
 	}
-	maker := feeds.New(m, onnxpass.RealInputs(m))
-	for _, kind := range []feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths} {
-		for plan := range maker.Plans() {
-			for sample := range c.Samples {
-				if len(out) >= c.Samples*attemptsFactor {
-					return out, nil
-				}
-				values, err := maker.Make(feeds.Set{Plan: plan, Kind: kind, Seed: c.Seed + uint64(sample)})
-				if err != nil {
-					return nil, fault.New(fault.Input, "make random inputs: %w", err).With("fix sizes with --dim, --batch or --input-shape, or give --inputs")
-				}
-				out = append(out, values)
-			}
-		}
+	hasDefault := map[string]bool{}
+	for _, v := range onnxpass.RealInputs(m) {
+		reader.Slots = append(reader.Slots, valuefile.Slot{Name: v.Name(), Type: v.Type})
+		hasDefault[v.Name()] = v.Initializer() != nil
 	}
-	return out, nil
-}
-
-// all runs both on the sets until enough were taken by the original. What it refuses
-// says nothing; what the result alone refuses is a difference.
-func (c *comparison) all(ctx context.Context, original, result engine.Program, sets []map[string]eval.Value) error {
-	var refusal error
-	wanted := max(1, c.Samples)
-	if !c.report.Random {
-		wanted = len(sets)
-	} else {
-		c.report.Seed = c.Seed
+	values, err := reader.Read(c.Inputs)
+	if err != nil {
+		return nil, err
 	}
-	for _, inputs := range sets {
-		if c.report.Samples == wanted {
-			break
-		}
-		want, err := original.Run(ctx, inputs)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			refusal = err
-			continue
-		}
-		c.report.Samples++
-		got, err := result.Run(ctx, inputs)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			c.failed(err)
-			return nil
-		}
-		c.one(want, got)
+	if missing := reader.Missing(values, func(name string) bool { return hasDefault[name] }); len(missing) > 0 {
+		return nil, fault.New(fault.Usage, "--inputs: no value is given for %s", strings.Join(missing, ", "))
 	}
-	if c.report.Samples == 0 {
-		return fault.New(fault.Input, "--check-numerics: %s takes none of the inputs: %w", c.original, refusal).
-			With("give --inputs, or fix sizes with --dim, --batch or --input-shape")
-	}
-	return nil
-}
-
-func (c *comparison) failed(err error) {
-	for i := range c.report.Outputs {
-		o := &c.report.Outputs[i]
-		o.Equal, o.Difference = false, fmt.Sprintf("the original runs, the other fails: %v", err)
-	}
-}
-
-// one takes the worse of what was seen and a further pair of results.
-func (c *comparison) one(want, got map[string]eval.Value) {
-	for i := range c.report.Outputs {
-		o := &c.report.Outputs[i]
-		value, isThere := got[o.Name]
-		if !isThere {
-			o.Equal, o.Difference = false, "the other has no such output"
-			continue
-		}
-		if d, ok := want[o.Name].(*tensor.Dense); ok && o.Type == strings.ToLower(tensor.Undefined.String()) {
-			t := c.Tolerances.of(o.Name, d.Type())
-			o.Type, o.Relative, o.Absolute = strings.ToLower(d.Type().String()), t.Relative, t.Absolute
-		}
-		r := compare.Values(want[o.Name], value, compare.Options{Tolerance: &compare.Tolerance{Relative: o.Relative, Absolute: o.Absolute}})
-		o.MaxAbs, o.MaxRel, o.Cosine = max(o.MaxAbs, r.MaxAbs), max(o.MaxRel, r.MaxRel), min(o.Cosine, r.Cosine)
-		if !r.Equal && o.Equal {
-			o.Equal, o.Difference = false, r.String()
-		}
-	}
+	return []map[string]eval.Value{values}, nil
 }

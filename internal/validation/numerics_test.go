@@ -29,11 +29,11 @@ func TestParseTolerances(t *testing.T) {
 		{"a=b", tensor.Float16, compare.Tolerance{Relative: 0.5, Absolute: 0.5}},
 		{"out", tensor.Float16, compare.Tolerance{}},
 	} {
-		if got := got.of(test.output, test.kind); got != test.want {
+		if got, isWish := got.of(test.output, test.kind); got != test.want || !isWish {
 			t.Errorf("%s %v: %+v", test.output, test.kind, got)
 		}
 	}
-	if got := (Tolerances{}).of("x", tensor.Float32); got != compare.ToleranceOf(tensor.Float32) {
+	if got, isWish := (Tolerances{}).of("x", tensor.Float32); got != compare.ToleranceOf(tensor.Float32) || isWish {
 		t.Errorf("without a word: %+v", got)
 	}
 	for _, word := range []string{"", "x", "-1", "=1", "out=", "1,", "1,2,3", "inf", "nan"} {

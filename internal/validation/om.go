@@ -1,7 +1,6 @@
 package validation
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -120,6 +119,8 @@ func sumOf(path string) (string, error) {
 	}
 	defer f.Close()
 	hash := sha256.New()
-	_, err = io.Copy(hash, f)
-	return hex.EncodeToString(hash.Sum(nil)), cmp.Or(err)
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }

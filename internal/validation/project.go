@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/npuctl/npuctl/configgen/generate"
 	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/compilation"
@@ -25,32 +23,23 @@ import (
 	"github.com/npuctl/npuctl/soc"
 )
 
-func readProject(path string) (*project.Project, error) { return project.Read(path) }
-
 // projectCheck is one look at a project file.
 type projectCheck struct {
 	job     Job
 	path    string
 	project *project.Project
-	root    *yaml.Node // the file's mapping, for places; nil when it is empty
 	rules.Result
 }
 
 // checkProject looks at a project file and at all that it names.
 func (j Job) checkProject(path string) (rules.Result, error) {
 	c := &projectCheck{job: j, path: path, Result: rules.Result{Checked: []string{path}}}
-	p, err := readProject(path)
+	p, err := project.Read(path)
 	if err != nil {
 		c.unread(err)
 		return c.Result, nil
 	}
 	c.project = p
-	if data, err := os.ReadFile(path); err == nil {
-		var document yaml.Node
-		if yaml.Unmarshal(data, &document) == nil && len(document.Content) > 0 {
-			c.root = document.Content[0]
-		}
-	}
 	chips := c.chips()
 	if model := c.modelPath(); model != "" {
 		if err := c.checkFiles([]string{model}, chips); err != nil {
@@ -94,29 +83,9 @@ func (c *projectCheck) unread(err error) {
 // tell adds a finding at the value that a path of keys leads to.
 func (c *projectCheck) tell(id string, keys []string, args ...any) *findings.Finding {
 	f := rules.Find(id, c.job.Language, c.path, args...)
-	if at := nodeAt(c.root, keys); at != nil {
-		f.Line, f.Column = at.Line, at.Column
-	}
+	f.Line, f.Column = c.project.Position(keys...)
 	c.Findings = append(c.Findings, f)
 	return &c.Findings[len(c.Findings)-1]
-}
-
-// nodeAt gives the value of a path of keys, or the last that is there.
-func nodeAt(n *yaml.Node, keys []string) *yaml.Node {
-	for _, key := range keys {
-		if n == nil || n.Kind != yaml.MappingNode {
-			return n
-		}
-		i := 0
-		for i < len(n.Content) && n.Content[i].Value != key {
-			i += 2
-		}
-		if i+1 >= len(n.Content) {
-			return n
-		}
-		n = n.Content[i+1]
-	}
-	return n
 }
 
 func (c *projectCheck) chips() (chips []*soc.Chip) {
@@ -156,7 +125,7 @@ func (c *projectCheck) checkFiles(paths []string, chips []*soc.Chip) error {
 		}
 		c.Findings = append(c.Findings, r.Findings...)
 		c.Checked = append(c.Checked, r.Checked...)
-		c.Judged = c.Judged || r.Judged
+		c.Judged, c.NoChip = c.Judged || r.Judged, c.NoChip || r.NoChip
 	}
 	return nil
 }
@@ -270,9 +239,19 @@ func (c *projectCheck) compiled() (paths []string) {
 	return paths
 }
 
-// checkServe looks at the model's folder in the repository, when it is there.
+// checkServe looks at what the section serve names, and at the model's folder in the
+// repository, when it is there.
 func (c *projectCheck) checkServe(chips []*soc.Chip) error {
 	s := c.project.Serve
+	if s.Backend != "" && !slices.Contains(generate.Backends(), s.Backend) {
+		f := c.tell("project-value", []string{"serve", "backend"}, "serve.backend", fmt.Sprintf("%q", s.Backend))
+		f.Fix = suggest.Text(s.Backend, generate.Backends())
+	}
+	for _, input := range slices.Sorted(maps.Keys(s.WarmupData)) {
+		if path := s.WarmupData[input]; !exists(c.project.Resolve(path)) {
+			c.tell("project-path", []string{"serve", "warmup_data", input}, "serve.warmup_data", path)
+		}
+	}
 	if s.Repository == "" {
 		return nil
 	}

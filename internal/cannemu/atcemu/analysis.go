@@ -219,7 +219,16 @@ func nodeName(n *onnx.Node) string {
 	if n.Name != "" {
 		return n.Name
 	}
-	return n.OpType + "_" + strconv.Itoa(slices.Index(n.Graph().Nodes(), n))
+	return nodeNameAt(n, slices.Index(n.Graph().Nodes(), n))
+}
+
+// nodeNameAt is the name of a node whose place in its graph is known: looking for it is
+// slow in large graphs.
+func nodeNameAt(n *onnx.Node, place int) string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return n.OpType + "_" + strconv.Itoa(place)
 }
 
 // domainType is the operator as the parser looks it up: ai.onnx::13::Add.

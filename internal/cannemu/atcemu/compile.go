@@ -76,7 +76,7 @@ func (c compiler) compile(ctx context.Context, m *onnx.Model) (*product, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := definition{request: r, carried: carried, analysis: a, signature: signature, engines: engines}
+	d := definition{request: r, carried: carried, analysis: a, signature: signature, engines: engines, names: engines.names}
 	return c.assemble(d, data)
 }
 

@@ -24,6 +24,7 @@ type definition struct {
 	analysis  *analysis
 	signature *omwriter.Signature
 	engines   engines
+	names     map[*onnx.Node]string // of the folded model's nodes
 }
 
 func (d *definition) graphs() []omwriter.Graph {
@@ -193,7 +194,7 @@ func (d *definition) netOutput(sources []outputSource) omwriter.Op {
 
 func (d *definition) outputSources(suffix string) (sources []outputSource) {
 	for _, v := range d.analysis.model.Graph.Outputs() {
-		sources = append(sources, sourceOf(v, suffix))
+		sources = append(sources, d.sourceOf(v, suffix))
 	}
 	return sources
 }
@@ -206,31 +207,30 @@ func (d *definition) sourceTexts(suffix string) (texts []string) {
 }
 
 // sourceOf says which operator makes a value: a node, an input, or a constant.
-func sourceOf(v *onnx.Value, suffix string) outputSource {
+func (d *definition) sourceOf(v *onnx.Value, suffix string) outputSource {
 	n := v.Producer()
 	if n == nil {
 		return outputSource{v.Name() + suffix, 0}
 	}
-	return outputSource{nodeName(n) + suffix, slices.Index(n.Outputs(), v)}
+	return outputSource{d.names[n] + suffix, slices.Index(n.Outputs(), v)}
 }
 
 // body is one operator for each node; infos, when not nil, describe the outputs.
 func (d *definition) body(suffix string, label []omwriter.Attribute, infos *infer.Inference) (ops []omwriter.Op) {
-	names := namesOf(d.analysis.model.Graph)
 	for _, n := range d.analysis.model.Graph.Nodes() {
-		op := omwriter.Op{Name: names[n] + suffix, Type: geType(n)}
+		op := omwriter.Op{Name: d.names[n] + suffix, Type: geType(n)}
 		for _, v := range n.Inputs() {
 			if v == nil {
 				op.Inputs = append(op.Inputs, "")
 				op.IsInputConst = append(op.IsInputConst, false)
 				continue
 			}
-			op.Inputs = append(op.Inputs, sourceOf(v, suffix).String())
+			op.Inputs = append(op.Inputs, d.sourceOf(v, suffix).String())
 			op.IsInputConst = append(op.IsInputConst, v.Constant() != nil)
 		}
 		op.Attributes = append([]omwriter.Attribute{
 			{Name: "_ge_attr_op_kernel_lib_name", Value: omwriter.Text(d.engines.library(n))},
-			{Name: "_datadump_original_op_names", Value: omwriter.Texts{names[n]}},
+			{Name: "_datadump_original_op_names", Value: omwriter.Texts{d.names[n]}},
 		}, label...)
 		if infos != nil {
 			op.OutputDescs = describe(n, infos)
@@ -244,10 +244,7 @@ func (d *definition) body(suffix string, label []omwriter.Attribute, infos *infe
 func namesOf(g *onnx.Graph) map[*onnx.Node]string {
 	names := map[*onnx.Node]string{}
 	for i, n := range g.Nodes() {
-		names[n] = n.Name
-		if n.Name == "" {
-			names[n] = fmt.Sprintf("%s_%d", n.OpType, i)
-		}
+		names[n] = nodeNameAt(n, i)
 	}
 	return names
 }

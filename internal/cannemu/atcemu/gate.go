@@ -52,11 +52,11 @@ func (g *gate) preCheck() *failure {
 	}
 	var refused []string
 	for m := range parsedGraphs(g.model.Graph) {
-		for _, n := range m.Nodes() {
-			known := isRegistered(n)
-			g.note(nodeName(n), domainType(n), known)
+		for i, n := range m.Nodes() {
+			known, name := isRegistered(n), nodeNameAt(n, i)
+			g.note(name, domainType(n), known)
 			if !known {
-				refused = append(refused, fmt.Sprintf("No operator plugin is registered for Op: %s, optype: %s.", nodeName(n), domainType(n)))
+				refused = append(refused, fmt.Sprintf("No operator plugin is registered for Op: %s, optype: %s.", name, domainType(n)))
 			}
 		}
 	}

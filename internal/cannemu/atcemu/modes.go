@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -256,7 +257,19 @@ func (p *textParser) value(depth int) (any, error) {
 	case word == "{":
 		return p.message(depth + 1)
 	case word[0] == '"':
-		return strings.Trim(word, `"`), nil
+		return p.text(word)
 	}
 	return word, nil
+}
+
+// text is what a quoted string says. One with an escape that nobody knows stays as it is.
+func (p *textParser) text(word string) (string, error) {
+	inside := strings.TrimSuffix(word[1:], `"`)
+	if len(inside) == len(word)-1 || (len(inside)-len(strings.TrimRight(inside, `\`)))%2 == 1 {
+		return "", fmt.Errorf("word %d: a string without an end", p.at)
+	}
+	if said, err := strconv.Unquote(word); err == nil {
+		return strings.ToValidUTF8(said, "\uFFFD"), nil
+	}
+	return inside, nil
 }

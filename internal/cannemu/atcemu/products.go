@@ -17,8 +17,8 @@ type noisy struct{}
 
 func (*noisy) Error() string { return "noise" }
 
-// save writes the result and what goes with it. Nothing of a result that cannot be
-// written is left.
+// save writes the result and what goes with it. Of files that cannot be written nothing
+// is left; constants that were written before them stay, as other models may share them.
 func (r *run) save(q *request, p *product) error {
 	if r.faults.garbage {
 		return r.saveGarbage(p)

@@ -7,9 +7,21 @@ import (
 )
 
 func TestTextThatIsNone(t *testing.T) {
-	for _, text := range []string{"{", "}", "name:", "a { b: 1", `"x": 1`, strings.Repeat("a {", maxTextDepth+2), "a: }"} {
+	for _, text := range []string{"{", "}", "name:", "a { b: 1", `"x": 1`, strings.Repeat("a {", maxTextDepth+2), "a: }", `a: "never ends`, `a: "never ends\"`} {
 		if v, err := parseText(text); err == nil {
 			t.Errorf("%q is read as %v", text, v)
+		}
+	}
+}
+
+// Texts are what their escapes say, as protobuf's own reader has them.
+func TestTextStrings(t *testing.T) {
+	for text, want := range map[string]string{
+		`a: ""`: "", `a: "plain"`: "plain", `a: "a \"word\""`: `a "word"`, `a: "line\nline"`: "line\nline", `a: "\344\270\255"`: "中", `a: "back\\"`: `back\`, `a: "odd \q"`: `odd \q`,
+	} {
+		v, err := parseText(text)
+		if err != nil || v["a"] != want {
+			t.Errorf("%s is read as %q, %v", text, v["a"], err)
 		}
 	}
 }
@@ -47,7 +59,7 @@ func TestFaultWords(t *testing.T) {
 // A word that there is not is told, whichever of the two it would be for.
 func TestUnknownFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "crash": "", "oom@3x1,slow=2": "", "oomx2": "", " device-lost@20 ": "", "crahs": "crahs", "oom,bang@2,slow-steam=4": "bang slow-steam",
+		"": "", "crash": "", "oom@3x1,slow=2": "", "oomx2": "", "crashx2": "crashx2", " device-lost@20 ": "", "crahs": "crahs", "oom,bang@2,slow-steam=4": "bang slow-steam",
 	} {
 		if got := strings.Join(unknownFaults(text), " "); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
