@@ -322,6 +322,19 @@ func parseBinding(v *onnx.Value, t *onnx.Type, text string) (*tensor.Dense, erro
 // maxBinding bounds the elements of a bound input: it is stored in the model.
 const maxBinding = 1 << 20
 
+// ParseElements reads the elements of a tensor as they are typed: as many as it has, or
+// one for all.
+func ParseElements(t tensor.Type, words []string, dims ...int) (*tensor.Dense, error) {
+	count, err := tensor.Count(dims)
+	if err != nil {
+		return nil, err
+	}
+	if len(words) != count && (len(words) != 1 || count > maxBinding) {
+		return nil, fmt.Errorf("%s for a shape of %s", terminal.Counted(len(words), "value"), terminal.Counted(count, "element"))
+	}
+	return parseElements(t, words, dims, count)
+}
+
 func parseElements(t tensor.Type, words []string, dims []int, count int) (*tensor.Dense, error) {
 	at := func(i int) string { return strings.TrimSpace(words[min(i, len(words)-1)]) }
 	switch {

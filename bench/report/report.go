@@ -42,6 +42,11 @@ type Provenance struct {
 	// Options are the command line.
 	Options []string  `json:"options"`
 	Started time.Time `json:"started"`
+	// Remarks are what was chosen or assumed, and what is otherwise than a configuration
+	// says. Verified is how many answers under load were held against those of requests
+	// alone, and equal; 0 when nobody asked.
+	Remarks  []string `json:"remarks"`
+	Verified int64    `json:"verified"`
 	// Clock says where times are from.
 	Clock string `json:"clock"`
 }
@@ -70,6 +75,9 @@ func New(p Provenance, levels []*measure.Level) *Report {
 	r := &Report{Provenance: p, Levels: levels}
 	if r.Options == nil {
 		r.Options = []string{}
+	}
+	if r.Remarks == nil {
+		r.Remarks = []string{}
 	}
 	if r.Levels == nil {
 		r.Levels = []*measure.Level{}

@@ -16,6 +16,12 @@ import (
 func (r *Report) WriteText(w io.Writer, p terminal.Palette) error {
 	t := &text{out: w, palette: p}
 	t.line("%s", r.title())
+	for _, remark := range r.Remarks {
+		t.line("  %s", terminal.Clean(remark))
+	}
+	if r.Verified > 0 {
+		t.line("  %s under load equal to those of requests alone", terminal.Counted(int(r.Verified), "answer"))
+	}
 	t.levels(r.Levels)
 	for _, l := range r.Levels {
 		t.line("%s", Line(l))

@@ -1,0 +1,363 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/npuctl/npuctl/bench/engine"
+	"github.com/npuctl/npuctl/bench/executor"
+	"github.com/npuctl/npuctl/bench/executor/tritonconfig"
+	"github.com/npuctl/npuctl/bench/load"
+	"github.com/npuctl/npuctl/configgen"
+	"github.com/npuctl/npuctl/internal/fault"
+)
+
+// Serving says how a model is served. What is set wins over its configuration.
+type Serving struct {
+	// Config is a config.pbtxt; "" is that of the folder, if the model is one.
+	Config string
+	// MaxBatch is the items of the largest batch; 0 leaves it to the configuration or, where
+	// there is none, to what one request holds. Above 0 it switches the batcher on.
+	MaxBatch int
+	// Preferred are sizes at which a batch is sent at once, Delay how long the oldest
+	// request waits for others.
+	Preferred []int
+	Delay     time.Duration
+	// QueueSize is how many requests may wait, QueueTimeout for how long; 0 is no limit.
+	QueueSize    int
+	QueueTimeout time.Duration
+	// Instances is their number on all devices together; 0 leaves it to the configuration,
+	// which has one unless it says otherwise.
+	Instances int
+	// Devices is how many devices the instances are spread over; 0 leaves it.
+	Devices int
+}
+
+// target is one model that requests are sent to.
+type target struct {
+	load.Target
+	file  string
+	gears []string
+	ready func(clients int) error
+	close func() error
+	sets  *requests
+	// verify sends every set once alone and then many at a time, and counts the answers
+	// that it compared; nil where there is no executor.
+	verify func(ctx context.Context, clients int) (compared int64, err error)
+}
+
+// place is what a path of the command line names.
+type place struct {
+	model  string // the file
+	config string // its config.pbtxt; "" for none
+}
+
+// locate finds the model's file, and its configuration when the path is a folder of a
+// model repository.
+func locate(path, config string) (place, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return place{}, fault.New(fault.Input, "%s: no such file or folder", path)
+	case !info.IsDir():
+		return place{path, config}, nil
+	}
+	if config == "" {
+		config = filepath.Join(path, "config.pbtxt")
+	}
+	if _, err := os.Stat(config); err != nil {
+		return place{}, fault.New(fault.Input, "%s is a folder without config.pbtxt", path).With("name the folder of one model of a repository, or a model's file")
+	}
+	c, err := readConfig(config)
+	if err != nil {
+		return place{}, err
+	}
+	model, err := versionFile(path, c)
+	return place{model, config}, err
+}
+
+// versionFile is the model's file in the newest version.
+func versionFile(folder string, c *configgen.Config) (string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", fault.New(fault.Input, "list the versions of the model: %w", err)
+	}
+	newest := int64(-1)
+	for _, e := range entries {
+		if n, err := strconv.ParseInt(e.Name(), 10, 64); err == nil && e.IsDir() && n > newest {
+			newest = n
+		}
+	}
+	if newest < 0 {
+		return "", fault.New(fault.Input, "%s has no folder of a version, such as %s", folder, filepath.Join(folder, "1"))
+	}
+	names := []string{"model.onnx", "model.om"}
+	if c.DefaultModelFilename != "" {
+		names = []string{c.DefaultModelFilename}
+	}
+	version := filepath.Join(folder, strconv.FormatInt(newest, 10))
+	for _, name := range names {
+		path := filepath.Join(version, filepath.Base(name))
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	return "", fault.New(fault.Input, "%s holds no %s", version, names[0]).With("npuctl validate says what else is missing in the repository")
+}
+
+func readConfig(path string) (*configgen.Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New(fault.Input, "read the config: %w", err)
+	}
+	document, err := configgen.Parse(path, data)
+	if err != nil {
+		return nil, fault.New(fault.Input, "%w", err)
+	}
+	return document.Config(), nil
+}
+
+// target opens a model and puts it behind the executor, or takes its instances as they are.
+// Its gears are numbered behind those of the models before it.
+func (b *bench) target(ctx context.Context, e engine.Engine, path string, s Serving, gearsBefore int) (*target, error) {
+	at, err := locate(path, s.Config)
+	if err != nil {
+		return nil, err
+	}
+	m, err := e.Open(ctx, at.model)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := b.Requests.make(at.model, m)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	t := &target{file: at.model, sets: sets}
+	if b.Raw {
+		err = b.alone(t, m)
+	} else {
+		err = b.serve(t, m, at, s, gearsBefore)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return t, nil
+}
+
+// serve puts an opened model behind an executor.
+func (b *bench) serve(t *target, m engine.Model, at place, s Serving, gearsBefore int) error {
+	setup, options, err := b.setup(m, at, s, t.sets)
+	if err != nil {
+		return err
+	}
+	options.CubeCores, options.VectorCores = b.Engine.CubeCores, b.Engine.VectorCores
+	options.Follows = t.sets.follows
+	served, err := executor.NewModel(m, &setup, options)
+	if err != nil {
+		return err
+	}
+	for _, note := range served.Notes() {
+		b.note("%s: %s", at.model, note)
+	}
+	x := &executed{model: served, sets: t.sets, gearsBefore: int32(gearsBefore)}
+	x.arrange(m.Inputs())
+	if err := x.check(); err != nil {
+		return err
+	}
+	for gear := range setup.Gears.Len() {
+		t.gears = append(t.gears, setup.Gears.Text(gear))
+	}
+	b.say("making %d instances", len(setup.Workers()))
+	if x.live, err = executor.NewLive(setup, served); err != nil {
+		return err
+	}
+	t.Target, t.ready, t.verify = x, x.ready, x.verify
+	t.close = func() error {
+		ending, stop := context.WithTimeout(context.Background(), drainPatience)
+		defer stop()
+		if err := x.live.Close(ending); err != nil {
+			return fmt.Errorf("%s: requests were still running after %s", at.model, drainPatience)
+		}
+		return m.Close()
+	}
+	return nil
+}
+
+// drainPatience is how long the requests under way may take when a run has ended.
+const drainPatience = 30 * time.Second
+
+// setup is what the executor decides by: the configuration, and what the flags say
+// otherwise.
+func (b *bench) setup(m engine.Model, at place, s Serving, sets *requests) (setup executor.Setup, o executor.ModelOptions, err error) {
+	if s.MaxBatch > 0 && sets.items > s.MaxBatch {
+		return setup, o, fault.New(fault.Usage, "--max-batch %d: a request has %d items", s.MaxBatch, sets.items).With("allow as many, or give smaller requests (--batch)")
+	}
+	if at.config == "" {
+		if executor.HasBatchAxis(m) || s.MaxBatch > 0 {
+			setup.Policy.MaxBatch = max(s.MaxBatch, sets.items, 1)
+		}
+		setup.Devices = spread(max(1, s.Instances), max(1, s.Devices))
+	} else {
+		c, err := readConfig(at.config)
+		if err != nil {
+			return setup, o, err
+		}
+		var notes []string
+		setup, notes, err = tritonconfig.Read(c, tritonconfig.Options{Devices: s.Devices, Instances: s.Instances})
+		if err == nil {
+			o.Inputs, o.Outputs, err = tritonconfig.Declared(c)
+		}
+		if err != nil {
+			return setup, o, fault.New(fault.Input, "%s: %w", at.config, err)
+		}
+		for _, note := range notes {
+			b.note("%s: %s", at.config, note)
+		}
+		if s.MaxBatch > 0 && setup.Policy.MaxBatch == 0 {
+			return setup, o, fault.New(fault.Usage, "--max-batch: %s has no batch axis (max_batch_size 0)", at.config).With("leave the flag out")
+		}
+		setup.Policy.MaxBatch = max(s.MaxBatch, setup.Policy.MaxBatch)
+	}
+	p := &setup.Policy
+	if s.MaxBatch > 0 || s.Delay > 0 || len(s.Preferred) > 0 {
+		p.Dynamic = p.MaxBatch > 0
+		if !p.Dynamic {
+			return setup, o, fault.New(fault.Usage, "%s has no batch axis, so that requests cannot share a batch", at.model).With("leave out --max-batch, --preferred and --delay")
+		}
+	}
+	p.Delay = max(p.Delay, s.Delay)
+	if len(s.Preferred) > 0 {
+		p.Preferred = s.Preferred
+	}
+	if s.QueueSize > 0 {
+		p.Queue.MaxSize = s.QueueSize
+	}
+	if s.QueueTimeout > 0 {
+		p.Queue.Timeout = s.QueueTimeout
+	}
+	if setup.Signature == nil {
+		if setup.Signature, err = executor.SignatureOf(m, p.MaxBatch); err != nil {
+			return setup, o, fault.New(fault.Input, "%s: %w", at.model, err)
+		}
+	}
+	setup.Signature.MaxBatch = p.MaxBatch
+	p.ComparesShapes, p.ComparesInputs = setup.Signature.ComparesShapes(), setup.Signature.ComparesInputs()
+	if err := p.Check(); err != nil {
+		return setup, o, fault.New(fault.Usage, "%s: %w", at.model, err)
+	}
+	return setup, o, nil
+}
+
+// spread deals instances out to devices.
+func spread(instances, devices int) []int {
+	list := make([]int, instances)
+	for i := range list {
+		list[i] = i % devices
+	}
+	return list
+}
+
+// executed is a model behind the executor, as a target of load.
+type executed struct {
+	model       *executor.Model
+	live        *executor.Live
+	sets        *requests
+	inputs      [][]engine.Buffer // of each set, in the order of the executor's payloads
+	gearsBefore int32
+	clients     []client
+}
+
+// client is what belongs to one sender, so that a request allocates nothing.
+type client struct {
+	call    *executor.Call
+	payload executor.Payload
+	shape   int // of the set for which the call was prepared last; -1 for none
+}
+
+func newClient() client { return client{call: executor.NewCall(), shape: -1} }
+
+// ready makes room for so many clients, and keeps those that are there.
+func (x *executed) ready(clients int) error {
+	for len(x.clients) < clients {
+		x.clients = append(x.clients, newClient())
+	}
+	return nil
+}
+
+// arrange puts the inputs of every set into the order that the executor takes them in: that
+// of the configuration.
+func (x *executed) arrange(ports []engine.Port) {
+	x.inputs = make([][]engine.Buffer, len(x.sets.list))
+	for _, name := range x.model.Inputs() {
+		port := slices.IndexFunc(ports, func(p engine.Port) bool { return p.Name == name })
+		for i := range x.sets.list {
+			x.inputs[i] = append(x.inputs[i], x.sets.list[i].inputs[port])
+		}
+	}
+}
+
+// check has the executor look at every set, before any load.
+func (x *executed) check() error {
+	c := newClient()
+	for i := range x.sets.list {
+		if err := x.prepare(&c, i); err != nil {
+			return fault.New(fault.Input, "%s: %w", x.sets.list[i].name, err)
+		}
+	}
+	return nil
+}
+
+func (x *executed) prepare(c *client, set int) error {
+	s := &x.sets.list[set]
+	c.payload.Inputs = x.inputs[set]
+	if s.shape == c.shape {
+		return nil
+	}
+	if err := x.model.Prepare(c.call, &c.payload); err != nil {
+		return err
+	}
+	c.shape = s.shape
+	return nil
+}
+
+// Do sends a request.
+func (x *executed) Do(ctx context.Context, r load.Request) (load.Result, error) {
+	c := &x.clients[r.Worker]
+	return x.send(ctx, c, x.sets.pick(r.Number))
+}
+
+func (x *executed) send(ctx context.Context, c *client, set int) (load.Result, error) {
+	if err := x.prepare(c, set); err != nil {
+		return load.Result{}, err
+	}
+	switch x.live.Do(ctx, c.call) {
+	case executor.OK:
+		return x.told(c), nil
+	case executor.Rejected:
+		return x.told(c), fmt.Errorf("%w: %w", load.ErrRejected, c.call.Err)
+	case executor.Cancelled:
+		return x.told(c), ctx.Err()
+	}
+	return x.told(c), c.call.Err
+}
+
+// told is what the executor tells about a request.
+func (x *executed) told(c *client) load.Result {
+	s := c.call.Stages()
+	r := load.Result{Items: int32(c.call.Size)}
+	r.Stages[load.Queue], r.Stages[load.Batching] = s.Queue, s.Batching
+	r.Stages[load.H2D], r.Stages[load.Compute], r.Stages[load.D2H] = s.H2D, s.Compute, s.D2H
+	if e := &c.payload.Execution; e.Items > 0 && c.call.Err == nil {
+		r.Batch = load.Batch{Items: int32(e.Items), Elements: e.Elements, Padding: e.Padding, Lead: e.Lead}
+		if e.Gear >= 0 {
+			r.Batch.Gear = x.gearsBefore + int32(e.Gear) + 1
+		}
+	}
+	return r
+}
