@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -78,7 +79,9 @@ func (f *fields) fail(code int) bool {
 	if errors.Is(f.err, io.ErrUnexpectedEOF) {
 		f.err = errCutShort
 	} else {
-		f.err = fmt.Errorf("damaged, or no protobuf: %w", f.err)
+		// protowire puts a no-break space into its errors, to keep people from comparing them.
+		why := strings.TrimPrefix(strings.ReplaceAll(f.err.Error(), "\u00a0", " "), "proto: ")
+		f.err = fmt.Errorf("damaged, or no protobuf: %s", why)
 	}
 	return false
 }

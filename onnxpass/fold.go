@@ -39,8 +39,9 @@ import (
 // DynamicQuantizeLinear, whose inputs are what the compiler wants to see.
 func fold(s *State) error {
 	s.infer = infer.New(s.model, s.inferOptions)
+	budget := int64(foldMemory) + timesInputs*storedBytes(s.model)
 	for _, root := range roots(s.model) {
-		f := &folder{State: s, known: map[*onnx.Value]eval.Value{}, splat: map[*onnx.Value]*tensor.Dense{},
+		f := &folder{State: s, budget: budget, known: map[*onnx.Value]eval.Value{}, splat: map[*onnx.Value]*tensor.Dense{},
 			foldable: map[*onnx.Node]bool{}, claimed: map[*onnx.Value]bool{}, stored: map[uint64][]*tensor.Dense{}}
 		if err := f.forward(root); err != nil {
 			return err
@@ -58,7 +59,8 @@ const (
 	// splatBytes is the size from which a repeated value is not stored.
 	splatBytes = 1 << 10
 	// foldMemory bounds what computing one result may take, beside a few times what it
-	// is computed from: a loop that doubles its state must not take what there is.
+	// is computed from, and what all of them may, beside a few times what is stored: a loop
+	// that doubles its state, or as many Concats, must not take what there is.
 	foldMemory  = 128 << 20
 	timesInputs = 4
 )
@@ -66,8 +68,21 @@ const (
 // neverFolded lists operators that a compiler for the NPU wants to see.
 var neverFolded = map[string]bool{"DequantizeLinear": true, "DynamicQuantizeLinear": true, "Constant": true}
 
+// storedBytes is how much a model stores.
+func storedBytes(m *onnx.Model) (total int64) {
+	for g := range m.Graphs() {
+		for v := range g.Values() {
+			if t := v.Constant(); t != nil {
+				total += t.Bytes()
+			}
+		}
+	}
+	return total
+}
+
 type folder struct {
 	*State
+	budget   int64                         // bytes that results may still take while folding
 	known    map[*onnx.Value]eval.Value    // results that have been computed
 	splat    map[*onnx.Value]*tensor.Dense // results that repeat one value: that value, as a scalar
 	foldable map[*onnx.Node]bool           // nodes that will not be needed at run time
@@ -244,10 +259,15 @@ func (f *folder) compute(n *onnx.Node) error {
 			return err
 		}
 	}
-	results, err := eval.Fold(f.ctx, n, inputs, f.lookUp, memory)
+	results, err := eval.Fold(f.ctx, n, inputs, f.lookUp, min(memory, max(f.budget, 1)))
 	if err != nil {
 		f.keep(n, err)
 		return err
+	}
+	for _, r := range results {
+		if d, ok := r.(*tensor.Dense); ok {
+			f.budget -= d.Bytes()
+		}
 	}
 	for i, v := range n.Outputs() {
 		if v == nil {

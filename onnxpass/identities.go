@@ -13,7 +13,8 @@ import (
 //	after:  y = Relu(x)
 //
 // Which conditions make an operator such a node is the table below. An Identity
-// stays where a graph output needs a name of its own.
+// stays where a graph output needs a name of its own. Parts of a Concat that hold
+// nothing go first.
 func eliminateIdentities(s *State) error {
 	return s.eachNode(func(n *onnx.Node) error {
 		rule := identityRules[n.OpType]
@@ -25,6 +26,9 @@ func eliminateIdentities(s *State) error {
 			if v != nil && v.HasUses() {
 				return nil
 			}
+		}
+		if n.Is("Concat") {
+			s.dropEmptyParts(n)
 		}
 		if rule(s, n) {
 			s.replace(n, n.Input(0))
@@ -65,6 +69,29 @@ var identityRules = map[string]func(*State, *onnx.Node) bool{
 	"DepthToSpace": func(_ *State, n *onnx.Node) bool { return n.Int("blocksize", 0) == 1 },
 	"SpaceToDepth": func(_ *State, n *onnx.Node) bool { return n.Int("blocksize", 0) == 1 },
 	"Abs":          isUnsigned,
+}
+
+// dropEmptyParts takes those inputs from a Concat that have the size 0 along its axis,
+// as long as one stays.
+func (s *State) dropEmptyParts(n *onnx.Node) {
+	axis := n.Int("axis", 1)
+	isEmpty := func(v *onnx.Value) bool {
+		if v == nil {
+			return false
+		}
+		dims, ok := s.dims(v)
+		at := axis
+		if at < 0 {
+			at += int64(len(dims))
+		}
+		return ok && at >= 0 && at < int64(len(dims)) && dims[at].Is(0)
+	}
+	kept := slices.DeleteFunc(slices.Clone(n.Inputs()), isEmpty)
+	if len(kept) == 0 || len(kept) == len(n.Inputs()) {
+		return
+	}
+	n.SetInputs(kept...)
+	s.changed()
 }
 
 func hasOneInput(_ *State, n *onnx.Node) bool { return len(n.Inputs()) == 1 }

@@ -30,9 +30,6 @@ func newManCommand(a *app) *cobra.Command {
 
 // manual writes the pages and says where they are.
 func (a *app) manual(root *cobra.Command, folder string) error {
-	if folder == "" {
-		return fault.New(fault.Usage, "the name of the folder is empty").With("name one, such as /usr/local/share/man/man1")
-	}
 	if err := writeManual(root, folder); err != nil {
 		return err
 	}

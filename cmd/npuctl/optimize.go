@@ -46,8 +46,11 @@ func newOptimizeCommand(a *app) *cobra.Command {
 			"  npuctl optimize model.onnx --batch 1 --static -o static.onnx\n" +
 			"  npuctl optimize vad.onnx --input-shape input:1,512 --bind sr=16000 --static --check",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if f.listPasses && len(args) > 0 {
+				return fault.New(fault.Usage, "--list-passes optimizes nothing, so that %s would be ignored", given(args)).With("leave one of them out")
+			}
 			if f.listPasses {
-				return takes()(cmd, args)
+				return nil
 			}
 			return takes("MODEL.onnx")(cmd, args)
 		},
@@ -155,6 +158,9 @@ func (f *optimizeFlags) job(flags *pflag.FlagSet, input string) (optimization.Jo
 	)
 	if err != nil {
 		return j, err
+	}
+	if len(f.only) > 0 && !slices.ContainsFunc(f.only, func(name string) bool { return !slices.Contains(f.skip, name) }) {
+		return j, fault.New(fault.Usage, "--skip leaves none of the --passes").With("leave a name out of one of them")
 	}
 	if j.Specialization, err = f.sizes.specialization(); err != nil {
 		return j, err

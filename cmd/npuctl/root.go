@@ -110,6 +110,9 @@ func newRootCommand(a *app) *cobra.Command {
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.isRunning = true
+			if slices.Contains(cmd.Flags().Args(), "") && cmd.Name() != "atc" {
+				return fault.New(fault.Usage, "an argument of %s is empty", cmd.CommandPath()).With("give a name, or leave it out; see %s --help", cmd.CommandPath())
+			}
 			return noEmptyFlags(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {

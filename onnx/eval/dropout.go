@@ -44,7 +44,7 @@ func dropoutByInput(c *Call) error {
 }
 
 // dropout passes its input on. The mask, which has the data's type before version
-// 10, is all ones.
+// 10, is all ones; before version 12 the specification says nothing of it in inference.
 func dropout(c *Call) error {
 	d, err := c.Tensor(0)
 	if err != nil {
@@ -53,6 +53,11 @@ func dropout(c *Call) error {
 	c.Outputs[0] = d
 	if !c.Wants(1) {
 		return nil
+	}
+	if c.Opset < 12 {
+		if err := c.Undefined("the mask of a Dropout that does not drop"); err != nil {
+			return err
+		}
 	}
 	t := tensor.Bool
 	if c.Opset < 10 {

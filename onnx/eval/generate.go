@@ -137,7 +137,7 @@ func integerRange[T int16 | int32 | int64](c *Call, from, to, by *tensor.Dense) 
 	}
 	n := (span-1)/step + 1
 	if n > uint64(tensor.MaxElements) {
-		return nil, c.Errorf("a range of %d elements", n)
+		return nil, c.Errorf("a range of %d elements: %w", n, tensor.ErrTooLarge)
 	}
 	return filledRange(c, int(n), func(i int) T { return T(start + int64(i)*delta) })
 }

@@ -170,6 +170,10 @@ func concat(c *Call) error {
 
 // joined puts arrays of one type that differ in one dim behind each other.
 func (c *Call) joined(all []*tensor.Dense, axis int) (*tensor.Dense, error) {
+	all, err := c.parts(all, axis)
+	if err != nil {
+		return nil, err
+	}
 	shape := slices.Clone(all[0].Shape())
 	shape[axis] = 0
 	for _, d := range all {
@@ -198,6 +202,35 @@ func (c *Call) joined(all []*tensor.Dense, axis int) (*tensor.Dense, error) {
 		at += n
 	}
 	return out, nil
+}
+
+// parts leaves out those arrays without elements whose other dims differ from those of
+// the others: the specification wants them equal, and runtimes do not look.
+func (c *Call) parts(all []*tensor.Dense, axis int) ([]*tensor.Dense, error) {
+	full := slices.IndexFunc(all, func(d *tensor.Dense) bool { return d.Len() > 0 })
+	if full < 0 {
+		return all, nil
+	}
+	strange := func(d *tensor.Dense) bool {
+		return d.Len() == 0 && d.Rank() == all[full].Rank() && d.Shape()[axis] == 0 && !equalBut(d.Shape(), all[full].Shape(), axis)
+	}
+	if !slices.ContainsFunc(all, strange) {
+		return all, nil
+	}
+	if err := c.Undefined("an empty part of other dims than the others"); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), strange), nil
+}
+
+// equalBut says whether two shapes of one rank differ at most at an axis.
+func equalBut(a, b []int, axis int) bool {
+	for i := range a {
+		if i != axis && a[i] != b[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // split is Split: by sizes (an attribute up to opset 12, which an input in version

@@ -47,6 +47,9 @@ func preluOf[T number](slopeShape func(slope, x []int) []int) Kernel {
 			return err
 		}
 		walk, err := tensor.BroadcastWalk(x.shape, slopeShape(slope.shape, x.shape))
+		if _, both := tensor.BroadcastShapes(x.shape, slopeShape(slope.shape, x.shape)); err != nil && both == nil {
+			return c.Unsupported("a slope of shape %v that x of shape %v would have to be stretched to", slope.shape, x.shape)
+		}
 		if err != nil {
 			return c.Errorf("%w", err)
 		}

@@ -1,6 +1,10 @@
 package eval
 
-import "github.com/npuctl/npuctl/onnx/tensor"
+import (
+	"strings"
+
+	"github.com/npuctl/npuctl/onnx/tensor"
+)
 
 // window is how a kernel slides over the spatial axes of an image; every slice has
 // one entry an axis. Position o of the output and position k of the kernel meet at
@@ -35,12 +39,18 @@ func newWindow(c *Call, in, kernel []int) (*window, error) {
 		default:
 			return nil, c.Errorf("auto_pad %q is not known", mode)
 		}
+		if over := w.begin[i] + in[i] + w.end[i] - w.extent(i); over < 0 && !ceil && over/w.stride[i]+1 >= 0 && isPool(c) {
+			return nil, c.Unsupported("a window of %d that hangs over %d with padding %d and %d: runtimes disagree on it", w.extent(i), in[i], w.begin[i], w.end[i])
+		}
 		if w.out[i] <= 0 && in[i] > 0 || w.out[i] < 0 {
 			return nil, c.Errorf("a window of %d does not fit into %d with padding %d and %d", w.extent(i), in[i], w.begin[i], w.end[i])
 		}
 	}
 	return w, nil
 }
+
+// isPool says whether the call takes a maximum, a mean or a norm of each window.
+func isPool(c *Call) bool { return strings.HasSuffix(c.Node.OpType, "Pool") }
 
 // read reads strides and dilations, which default to 1, and pads, which default to
 // 0; pads may be negative, and crop then. given is the size of the image.

@@ -8,8 +8,8 @@ var joinOperators = []operator{
 	{name: "Split", since: 1, rule: split},
 }
 
-// concat adds up the dims along the axis; all others agree. The axis was 1 by
-// default in version 1.
+// concat adds up the dims along the axis; all others agree, but for those of parts that
+// hold nothing. The axis was 1 by default in version 1.
 func concat(c *call) {
 	dims, ok := c.commonDims()
 	if !ok {
@@ -22,7 +22,7 @@ func concat(c *call) {
 	sum := Const(0)
 	for i := range c.inputs {
 		in, ranked := c.dims(i)
-		if !ranked {
+		if !ranked || c.isEmptyPart(i) && !in[axis].Is(0) {
 			sum = Unknown()
 			continue
 		}
@@ -36,6 +36,16 @@ func concat(c *call) {
 	}
 	c.setDims(0, dims...)
 	c.concatElements(axis)
+}
+
+// isEmptyPart says whether input i surely holds no elements, while another one may: runtimes
+// let such a part have any other dims, as a first, empty past of a decoder has.
+func (c *call) isEmptyPart(i int) bool {
+	return isEmpty(c.in(i)) && slices.ContainsFunc(c.inputs, func(f *Info) bool { return f != nil && f.Ranked && !isEmpty(f) })
+}
+
+func isEmpty(f *Info) bool {
+	return f != nil && f.Ranked && slices.ContainsFunc(f.Dims, func(d Dim) bool { return d.Is(0) })
 }
 
 // commonDims gives the dims of the first input whose rank is known, in a new
@@ -61,7 +71,7 @@ func (c *call) agreeAll(k int) Dim {
 	first := -1
 	var d Dim
 	for i := range c.inputs {
-		if _, ranked := c.dims(i); !ranked {
+		if _, ranked := c.dims(i); !ranked || c.isEmptyPart(i) {
 			continue
 		}
 		if first < 0 {

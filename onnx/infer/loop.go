@@ -203,7 +203,9 @@ func sequenceMap(c *call) {
 		}
 	}
 	mark := c.serial()
+	c.undecided++ // the sequence may be empty
 	outputs, ok := c.runGraph(c.graph("body"), inputs...)
+	c.undecided--
 	if !ok {
 		return
 	}

@@ -169,7 +169,6 @@ func (c *call) remainingDim(in, out []Dim, open int) Dim {
 	}
 	total := product(above)
 	if below.Is(0) {
-		c.conflictf("the target [%s] has a dim of 0, so that what -1 stands for cannot be told", join(out))
 		return Unknown()
 	}
 	n, known := total.Known()

@@ -103,6 +103,9 @@ func (c *call) cutLength(s cut, n Dim) Dim {
 	if !ok || step == 0 || step == math.MinInt64 {
 		return Unknown()
 	}
+	if end, known := s.end.Known(); known && end >= farAway && step < 0 {
+		return Unknown() // by the specification nothing; ONNX Runtime goes to the beginning
+	}
 	start, end := c.cutBounds(s, n, step)
 	span := end.Sub(start)
 	if step < 0 {

@@ -20,6 +20,9 @@ type sliding struct {
 	pads              []int64 // all beginnings, then all ends
 	auto              string
 	ceil              bool
+	// pools says that a window which hangs over its input may be taken all the same: see
+	// positions.
+	pools bool
 }
 
 // sliding reads the geometry for rank spatial dims; ok is false when the
@@ -69,7 +72,12 @@ func (s sliding) positions(k int, in Dim, begin, end int64) Dim {
 	stride := s.strides[k]
 	extent := s.kernel[k].AddConst(-1).MulConst(s.dilation[k]).AddConst(1)
 	span := in.AddConst(begin + end).Sub(extent)
-	if k, ok := span.Known(); ok && k < 0 && !s.ceil {
+	if over, ok := span.Known(); ok && over < 0 && !s.ceil {
+		if s.pools && over/stride+1 >= 0 {
+			// The formula rounds down, ONNX Runtime towards zero: an empty result or a
+			// window that hangs over. Neither is counted on.
+			return Unknown()
+		}
 		return Const(-1) // which no window is: see windowCount
 	}
 	if !s.ceil {
@@ -120,13 +128,24 @@ func convolution(data, weights int) rule {
 				out[2+k] = c.windowCount(s.output(k, d), data)
 			}
 			if c.node.OpType == "Conv" {
-				// Engines refuse an image without pixels, whatever the batch.
-				c.notePositive(x[2:])
+				// Engines refuse an image without pixels, whatever the batch, but those that
+				// padding makes large enough.
+				c.notePositive(s.unpadded(x[2:]))
 				c.notePositive(out[2:])
 			}
 		}
 		c.setDims(0, out...)
 	}
+}
+
+// unpadded are those of the dims that no window reaches beyond.
+func (s sliding) unpadded(dims []Dim) (list []Dim) {
+	for k, d := range dims {
+		if s.auto == "VALID" || s.auto == "NOTSET" && s.pads[k] <= 0 && s.pads[len(dims)+k] <= 0 {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // windowCount refuses windows that do not fit their input once.
@@ -161,6 +180,7 @@ func pool(c *call) {
 	if !ok {
 		return
 	}
+	s.pools = true
 	out := slices.Clone(dims)
 	for k, d := range dims[2:] {
 		out[2+k] = c.windowCount(s.output(k, d), 0)
