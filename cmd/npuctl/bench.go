@@ -98,7 +98,7 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&j.Serving.QueueSize, "queue", 0, "requests that may wait; others are refused (`N`; default no limit)")
 	flags.DurationVar(&j.Serving.QueueTimeout, "queue-timeout", 0, "longest `time` that a request may wait")
 	flags.IntVar(&j.Serving.Instances, "instances", 0, "instances on all devices together (`N`; default those of the config, or 1)")
-	flags.StringVar(&f.devices, "devices", "", "`numbers` of the NPUs to use: 0,1 (default the first)")
+	flags.StringVar(&f.devices, "devices", "", "`numbers` of the NPUs to use: 0,1 (default those of the config, or 0)")
 	flags.BoolVar(&j.Raw, "raw", false, "measure the engine alone: an instance for each client, no queue, no batches")
 	flags.StringVar(&f.weights, "weights", "", "how often each of several models is called: `3,1` (default equally)")
 
@@ -216,7 +216,7 @@ func (f *benchFlags) readServing(j *benchmark.Job) (err error) {
 		least      int
 	}{
 		{"--preferred", f.preferred, func(n int) { j.Serving.Preferred = append(j.Serving.Preferred, n) }, 1},
-		{"--devices", f.devices, func(n int) { j.Engine.Devices = append(j.Engine.Devices, n) }, 0},
+		{"--devices", f.devices, func(n int) { j.Serving.Devices = append(j.Serving.Devices, n) }, 0},
 	}
 	for _, l := range lists {
 		if l.text == "" {
@@ -230,7 +230,6 @@ func (f *benchFlags) readServing(j *benchmark.Job) (err error) {
 			l.add(n)
 		}
 	}
-	j.Serving.Devices = len(j.Engine.Devices)
 	if f.weights != "" {
 		for word := range strings.SplitSeq(f.weights, ",") {
 			w, err := strconv.ParseFloat(strings.TrimSpace(word), 64)

@@ -3,6 +3,9 @@ package benchmark
 import (
 	"context"
 	"errors"
+	"fmt"
+	"image"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/npuctl/npuctl/bench/measure"
 	"github.com/npuctl/npuctl/bench/report"
+	"github.com/npuctl/npuctl/configgen/pipeline"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/text"
@@ -149,8 +153,8 @@ func TestRepository(t *testing.T) {
 	config := `name: "net" backend: "onnxruntime" max_batch_size: 4
 input [ { name: "n" data_type: TYPE_INT64 dims: [ ] }, { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
-dynamic_batching { preferred_batch_size: [ 4 ] }
-instance_group [ { count: 2 kind: KIND_CPU } ]`
+dynamic_batching { preferred_batch_size: [ 4 ] max_queue_delay_microseconds: 100000 }
+instance_group [ { kind: KIND_CPU } ]`
 	if err := os.WriteFile(filepath.Join(folder, "config.pbtxt"), []byte(config), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +166,59 @@ instance_group [ { count: 2 kind: KIND_CPU } ]`
 	r := run(t, j)
 	if r.Errors != 0 || r.MeanBatch <= 1 {
 		t.Errorf("%d errors, %.2f items in a batch: %v", r.Errors, r.MeanBatch, r.Reasons)
+	}
+}
+
+// A pipeline of npuctl config ensemble is served whole: pictures in, vectors out.
+func TestPipeline(t *testing.T) {
+	folder := t.TempDir()
+	graph := filepath.Join(folder, "net.onnx")
+	if err := text.MustParse(t, `<ir_version: 8, opset_import: ["": 17]>
+		net (float[N,3,4,4] image) => (float[N,3] vector) { p = GlobalAveragePool (image)  vector = Flatten (p) }`).Save(graph, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	repository := filepath.Join(folder, "pipelines")
+	spec := file(t, "pipeline.yaml", "name: clip\npreprocess:\n  preset: clip\nmodel:\n  path: "+graph+"\n  backend: python\npostprocess:\n  kind: features\n")
+	if _, err := (pipeline.EnsembleJob{Pipeline: spec, Options: pipeline.Options{Repository: repository}}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pictures := filepath.Join(folder, "pictures")
+	if err := os.Mkdir(pictures, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		drawn := image.NewNRGBA(image.Rect(0, 0, 9+i, 7))
+		for k := range drawn.Pix {
+			drawn.Pix[k] = byte(k * (i + 3))
+		}
+		out, err := os.Create(filepath.Join(pictures, fmt.Sprintf("%d.png", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(png.Encode(out, drawn), out.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := short(filepath.Join(repository, "clip"))
+	j.Requests = Requests{Files: []string{pictures}}
+	j.Verify = true
+	r := run(t, j)
+	if want := int64(leastVerified * rounds * 3); r.Errors != 0 || r.Verified != want {
+		t.Errorf("%d errors %v, %d answers verified of %d", r.Errors, r.Reasons, r.Verified, want)
+	}
+	for name, c := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"no pictures":        {nil, "takes files, such as pictures"},
+		"no picture":         {[]string{file(t, "no.png", "text")}, "no.png: "},
+		"pictures of no end": {[]string{filepath.Join(folder, "gone")}, "no such file or folder"},
+	} {
+		j := short(filepath.Join(repository, "clip"))
+		j.Requests = Requests{Files: c.files}
+		if _, err := j.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
 	}
 }
 
@@ -248,7 +305,7 @@ func TestRefusals(t *testing.T) {
 		{"no batch axis", func(j *Job) {
 			j.Models = []string{model(t, `<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Neg (x) }`)}
 			j.Requests.Sizes.Dims, j.Serving.Delay = nil, time.Millisecond
-		}, fault.Usage, "has no batch axis"},
+		}, fault.Usage, "it has no batch axis"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := short(path)

@@ -22,9 +22,9 @@ func (b *bench) compare(ctx context.Context, e engine.Engine) (*report.Report, e
 	}
 	var sides [2]*target
 	for i, config := range b.Compare {
-		serving := b.Serving
-		serving.Config = config
-		t, err := b.target(ctx, e, b.Models[0], serving, 0)
+		at := b.places[0]
+		at.config = config
+		t, err := b.target(ctx, e, at, 0)
 		if err != nil {
 			return nil, err
 		}

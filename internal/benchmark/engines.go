@@ -46,8 +46,6 @@ type Engine struct {
 	CubeCores, VectorCores int
 	// Fixed and Item are the time of a run of the null engine, and of each item in it.
 	Fixed, Item time.Duration
-	// Devices are the numbers of the NPUs to use; nil is those that the configuration has.
-	Devices []int
 	// Version is npuctl's own.
 	Version string
 	// Emulator gives the folder of npuctl's emulator, and makes it if need be: models that
@@ -56,7 +54,8 @@ type Engine struct {
 }
 
 // open opens the engine for these models.
-func (o Engine) open(ctx context.Context, models []string, note func(format string, args ...any)) (engine.Engine, error) {
+// The devices are the numbers of those that models are loaded on, where an engine has any.
+func (o Engine) open(ctx context.Context, models []string, devices []int, note func(format string, args ...any)) (engine.Engine, error) {
 	name := o.Name
 	compiled := slices.ContainsFunc(models, compiledmodel.Is)
 	switch {
@@ -74,19 +73,19 @@ func (o Engine) open(ctx context.Context, models []string, note func(format stri
 	}
 	switch name {
 	case Ascend:
-		return o.openAscend(ctx, models, note)
+		return o.openAscend(ctx, models, devices, note)
 	case ONNXRuntime:
 		return ort.New(ort.Options{Library: o.Library, Threads: o.Threads, InterOpThreads: o.InterThreads, Level: o.Level, SessionPerInstance: o.SessionPerInstance})
 	case Reference:
 		return ref.New(ref.Options{Threads: o.Threads, Version: o.Version}), nil
 	case Null:
-		return null.New(null.Options{Fixed: o.Fixed, Item: o.Item, Devices: len(o.Devices)}), nil
+		return null.New(null.Options{Fixed: o.Fixed, Item: o.Item, Devices: slices.Max(devices) + 1}), nil
 	}
 	return nil, fault.New(fault.Usage, "--engine %s: there is no such engine", name).With("%s", suggest.Text(name, EngineNames()))
 }
 
 // openAscend opens AscendCL. What the emulator compiled runs on it: there is nowhere else.
-func (o Engine) openAscend(ctx context.Context, models []string, note func(format string, args ...any)) (engine.Engine, error) {
+func (o Engine) openAscend(ctx context.Context, models []string, devices []int, note func(format string, args ...any)) (engine.Engine, error) {
 	library := o.AscendLibrary
 	for _, path := range models {
 		if library != "" || o.Emulator == nil || !compiledmodel.Is(path) || cannemu.IsAtHand() {
@@ -106,5 +105,5 @@ func (o Engine) openAscend(ctx context.Context, models []string, note func(forma
 		library = filepath.Join(root, "lib64")
 		note("%s was compiled by npuctl's emulator, so that it runs on it", path)
 	}
-	return ascend.New(ascend.Options{Library: library, Devices: o.Devices})
+	return ascend.New(ascend.Options{Library: library, Devices: devices})
 }

@@ -58,6 +58,7 @@ type Job struct {
 // bench is a job under way.
 type bench struct {
 	Job
+	places   []place // of the models
 	result   *report.Report
 	about    engine.About
 	verified int64
@@ -78,7 +79,19 @@ func (j Job) Run(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := b.Engine.open(ctx, b.Models, b.note)
+	var files []string
+	for _, path := range b.Models {
+		at, err := locate(path, b.Serving.Config)
+		if err != nil {
+			return nil, err
+		}
+		b.places, files = append(b.places, at), append(files, at.files()...)
+	}
+	devices, err := b.devices()
+	if err != nil {
+		return nil, err
+	}
+	e, err := b.Engine.open(ctx, files, devices, b.note)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +203,9 @@ func (b *bench) finish() error {
 // targets opens all models.
 func (b *bench) targets(ctx context.Context, e engine.Engine) (*workload, error) {
 	w := &workload{}
-	for i, path := range b.Models {
-		b.say("opening %s", path)
-		t, err := b.target(ctx, e, path, b.Serving, len(w.gears))
+	for i, at := range b.places {
+		b.say("opening %s", at.path)
+		t, err := b.target(ctx, e, at, len(w.gears))
 		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/npuctl/npuctl/bench/executor"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/onnx"
 	"github.com/npuctl/npuctl/onnx/eval"
@@ -135,7 +134,7 @@ func (s *source) jsonTensor(v *onnx.Value, raw json.RawMessage) (*tensor.Dense, 
 // jsonDims gives the whole shape: the one of the file or, where it has none, the model's.
 func (s *source) jsonDims(v *onnx.Value, given []int64) ([]int, error) {
 	declared := v.Type.Shape
-	hasBatch := executor.HasBatchAxis(s.engine)
+	hasBatch := s.hasBatch
 	if given == nil {
 		if declared == nil {
 			return nil, errors.New("the model does not say its shape; give one in a field shape")

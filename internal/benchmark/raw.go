@@ -79,8 +79,11 @@ func (a *rawModel) close() (err error) {
 // serve makes an instance and runs what it is given.
 func (w *rawWorker) serve(number int) {
 	e := &w.model.bench.Engine
-	devices := max(1, w.model.bench.about.Devices)
-	instance, err := w.model.model.NewInstance(engine.Placement{Device: number % devices, CubeCores: e.CubeCores, VectorCores: e.VectorCores})
+	device := 0
+	if on := w.model.bench.Serving.Devices; len(on) > 0 {
+		device = on[number%len(on)]
+	}
+	instance, err := w.model.model.NewInstance(engine.Placement{Device: device, CubeCores: e.CubeCores, VectorCores: e.VectorCores})
 	w.made <- err
 	if err != nil {
 		return

@@ -2,9 +2,7 @@ package benchmark
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -101,18 +99,25 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// make makes the requests for a model.
+// make makes the requests for a model that an engine has opened.
 func (r Requests) make(path string, m engine.Model) (*requests, error) {
-	out := &requests{seed: r.Seed}
-	source, err := r.open(path, m, out)
+	s, err := openSource(path, m)
 	if err != nil {
 		return nil, err
 	}
-	defer source.close()
+	defer s.graph.Close()
+	return r.from(s)
+}
+
+// from makes the requests for a source.
+func (r Requests) from(s *source) (*requests, error) {
+	out := &requests{seed: r.Seed, follows: s.follows}
+	s.seed, s.sizes = r.Seed, r.Sizes
+	var err error
 	if len(r.Files) > 0 {
-		err = source.fromFiles(r.Files, out)
+		err = s.fromFiles(r.Files, out)
 	} else {
-		err = source.fromShapes(r, out)
+		err = s.fromShapes(r, out)
 	}
 	if err != nil {
 		return nil, err
@@ -120,10 +125,15 @@ func (r Requests) make(path string, m engine.Model) (*requests, error) {
 	if len(out.list) > mostSets {
 		return nil, fault.New(fault.Usage, "%d different requests: at most %d are kept in memory", len(out.list), mostSets).With("give fewer files, shapes or --distinct")
 	}
-	hasBatch := executor.HasBatchAxis(m)
+	out.number(s.hasBatch)
+	return out, nil
+}
+
+// number finds the sets of equal shapes, and counts the items.
+func (r *requests) number(hasBatch bool) {
 	shapes := map[string]int{}
-	for i := range out.list {
-		s := &out.list[i]
+	for i := range r.list {
+		s := &r.list[i]
 		s.items = 1
 		var text strings.Builder
 		for _, b := range s.inputs {
@@ -138,32 +148,36 @@ func (r Requests) make(path string, m engine.Model) (*requests, error) {
 			shapes[text.String()] = id
 		}
 		s.shape = id
-		out.items = max(out.items, s.items)
+		r.items = max(r.items, s.items)
 	}
-	return out, nil
 }
 
 // source is a model as values are made for it.
 type source struct {
-	path   string
-	graph  *onnx.Model
-	engine engine.Model
-	ports  []engine.Port
-	// inputs are those of the graph, in the order of the engine's.
-	inputs []*onnx.Value
-	file   *compiledmodel.File // nil for a graph
+	path  string // for messages
+	graph *onnx.Model
+	ports []engine.Port
+	// inputs are those of the graph, in the order of the ports.
+	inputs   []*onnx.Value
+	gears    *engine.Gears
+	hasBatch bool
+	follows  []executor.Follow
+	seed     uint64
+	sizes    onnxpass.Specialization
+	// isPipeline is set for the inputs of an ensemble, whose strings are files.
+	isPipeline bool
 }
 
-func (s *source) close() { s.graph.Close() }
-
-func (r Requests) open(path string, m engine.Model, out *requests) (s *source, err error) {
-	s = &source{path: path, engine: m, ports: m.Inputs()}
+// openSource reads the graph of a model, or the signature of a compiled one.
+func openSource(path string, m engine.Model) (s *source, err error) {
+	s = &source{path: path, ports: m.Inputs(), gears: m.Gears(), hasBatch: executor.HasBatchAxis(m)}
 	if compiledmodel.Is(path) {
-		if s.file, err = compiledmodel.Open(path); err == nil {
-			s.graph, err = s.file.Model()
+		var file *compiledmodel.File
+		if file, err = compiledmodel.Open(path); err == nil {
+			s.graph, err = file.Model()
 		}
-	} else {
-		s.graph, err = modelfile.Open(path)
+	} else if s.graph, err = modelfile.Open(path); err == nil {
+		s.follows = follows(s.graph)
 	}
 	if err != nil {
 		return nil, err
@@ -171,13 +185,10 @@ func (r Requests) open(path string, m engine.Model, out *requests) (s *source, e
 	for _, p := range s.ports {
 		v := findInput(s.graph, p.Name)
 		if v == nil || !v.Type.IsTensor() {
-			s.close()
+			s.graph.Close()
 			return nil, fault.New(fault.Input, "%s: input %q is no tensor, which no request can hold", path, p.Name)
 		}
 		s.inputs = append(s.inputs, v)
-	}
-	if s.file == nil {
-		out.follows = follows(s.graph)
 	}
 	return s, nil
 }
@@ -232,6 +243,9 @@ func sameDim(m *onnx.Model, i *infer.Inference, d infer.Dim) (input string, axis
 
 // fromShapes makes values of one shape, or of all in a file.
 func (s *source) fromShapes(r Requests, out *requests) error {
+	if err := s.needsFiles(); err != nil {
+		return err
+	}
 	rows := []shapeRow{{weight: 1}}
 	if r.Shapes != "" {
 		var err error
@@ -290,8 +304,6 @@ func (s *source) specialize(sizes onnxpass.Specialization) error {
 	if err := onnxpass.Specialize(s.graph, sizes); err != nil {
 		return err
 	}
-	gears := s.engine.Gears()
-	hasBatch := executor.HasBatchAxis(s.engine)
 	next := 0
 	for i, v := range s.inputs {
 		if v.Type.Shape == nil {
@@ -300,11 +312,11 @@ func (s *source) specialize(sizes onnxpass.Specialization) error {
 		dims := &onnx.Shape{Dims: slices.Clone(v.Type.Shape.Dims)}
 		for axis := range dims.Dims {
 			size := int64(-1)
-			if gears != nil && gears.Dims[i][axis] < 0 {
-				size = gears.Rows[0][next]
+			if s.gears != nil && s.gears.Dims[i][axis] < 0 {
+				size = s.gears.Rows[0][next]
 				next++
 			}
-			if hasBatch && axis == 0 {
+			if s.hasBatch && axis == 0 {
 				size = 1
 			}
 			if !dims.Dims[axis].Known && size >= 0 {
@@ -318,24 +330,17 @@ func (s *source) specialize(sizes onnxpass.Specialization) error {
 
 // made makes values of the shapes that the inputs have now.
 func (s *source) made(r Requests, name string, out *requests) error {
-	var wanted []*onnx.Value
-	for i, v := range s.inputs {
-		if !s.ports[i].Optional {
-			wanted = append(wanted, v)
-		}
-	}
-	maker := feeds.New(s.graph, wanted)
 	distinct := r.Distinct
 	switch {
-	case r.Zeros || maker.IsEmpty():
+	case r.Zeros || len(s.inputs) == 0:
 		distinct = 1
 	case distinct == 0:
 		distinct = DefaultDistinct
 	}
 	for k := range distinct {
-		values, err := maker.Make(feeds.Set{Seed: r.Seed + uint64(k)})
+		values, err := s.random(r.Seed+uint64(k), -1)
 		if err != nil {
-			return fault.New(fault.Input, "%s: make random inputs: %w", s.path, err).With("give inputs with --inputs")
+			return err
 		}
 		one, err := s.set(values)
 		if err != nil {
@@ -399,8 +404,8 @@ func (s *source) fromFiles(paths []string, out *requests) error {
 		reader.Slots = append(reader.Slots, valuefile.Slot{Name: v.Name(), Type: v.Type})
 	}
 	for _, files := range sets {
-		if len(files) == 1 && strings.EqualFold(filepath.Ext(files[0]), ".json") {
-			if err := s.fromJSON(files[0], out); err != nil {
+		if read := s.reader(files); read != nil {
+			if err := read(files[0], out); err != nil {
 				return err
 			}
 			continue
@@ -420,20 +425,122 @@ func (s *source) fromFiles(paths []string, out *requests) error {
 	return nil
 }
 
-// expand gives the files of each request.
+// pictures are the endings of files that are sent as they are.
+var pictures = []string{".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif"}
+
+// hasEnding says whether a file has one of the endings.
+func hasEnding(path string, endings ...string) bool {
+	return slices.Contains(endings, strings.ToLower(filepath.Ext(path)))
+}
+
+// reader is what reads a file that is whole requests; nil for others.
+func (s *source) reader(files []string) func(path string, out *requests) error {
+	switch {
+	case len(files) != 1:
+		return nil
+	case hasEnding(files[0], ".json"):
+		return s.fromJSON
+	case hasEnding(files[0], pictures...):
+		return s.fromPicture
+	}
+	return nil
+}
+
+// mostPicture is the largest file that is sent as it is.
+const mostPicture = 1 << 28
+
+// fromPicture makes a request of the bytes of a file, for the one input that takes such, as
+// a string or as bytes. Other inputs are random.
+func (s *source) fromPicture(path string, out *requests) error {
+	at := s.picturePort()
+	if at < 0 {
+		return fault.New(fault.Usage, "--inputs %s: %s does not take pictures as files", path, s.path).
+			With("measure the ensemble that npuctl config ensemble makes, or give tensors")
+	}
+	info, err := os.Stat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > mostPicture) {
+		err = fmt.Errorf("it is no file of at most %d bytes", mostPicture)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return fault.New(fault.Input, "--inputs %s: %w", path, err)
+	}
+	b := engine.Buffer{Shape: []int64{1}, Strings: []string{string(data)}}
+	if s.ports[at].Type == tensor.Uint8 {
+		b = engine.Buffer{Shape: []int64{int64(len(data))}, Bytes: data}
+	}
+	if s.hasBatch {
+		b.Shape = append([]int64{1}, b.Shape...)
+	}
+	declared := s.types()
+	defer s.restore(declared)
+	if err := s.specialize(s.sizes); err != nil {
+		return err
+	}
+	values, err := s.random(s.seed+uint64(len(out.list)), at)
+	if err != nil {
+		return err
+	}
+	one := set{name: path, inputs: make([]engine.Buffer, len(s.ports))}
+	for i, p := range s.ports {
+		if d, ok := values[p.Name].(*tensor.Dense); ok {
+			one.inputs[i] = bufferOf(d)
+		}
+	}
+	one.inputs[at] = b
+	out.list = append(out.list, one)
+	return nil
+}
+
+// picturePort is the only input of strings or, where there is no other input, of bytes; -1
+// when there is none.
+func (s *source) picturePort() int {
+	at := -1
+	for i, p := range s.ports {
+		if p.Type != tensor.String && (p.Type != tensor.Uint8 || len(s.ports) > 1) {
+			continue
+		}
+		if at >= 0 {
+			return -1
+		}
+		at = i
+	}
+	return at
+}
+
+// random makes values for all inputs that need some but one.
+func (s *source) random(seed uint64, but int) (map[string]eval.Value, error) {
+	var wanted []*onnx.Value
+	for i, v := range s.inputs {
+		if i != but && !s.ports[i].Optional {
+			wanted = append(wanted, v)
+		}
+	}
+	values, err := feeds.New(s.graph, wanted).Make(feeds.Set{Seed: seed})
+	if err != nil {
+		return nil, fault.New(fault.Input, "%s: make random inputs: %w", s.path, err).With("give inputs with --inputs")
+	}
+	return values, nil
+}
+
+// expand gives the files of each request: a folder that holds nothing but folders, or
+// pictures, is a request for each.
 func expand(paths []string) ([][]string, error) {
 	var sets [][]string
 	var together []string
 	for _, path := range paths {
-		folders, err := foldersIn(path)
+		entries, err := requestsIn(path)
 		switch {
 		case err != nil:
 			return nil, err
-		case len(folders) > 0:
-			for _, folder := range folders {
-				sets = append(sets, []string{folder})
+		case len(entries) > 0:
+			for _, entry := range entries {
+				sets = append(sets, []string{entry})
 			}
-		case strings.EqualFold(filepath.Ext(path), ".json"):
+		case hasEnding(path, ".json") || hasEnding(path, pictures...):
 			sets = append(sets, []string{path})
 		default:
 			together = append(together, path)
@@ -445,23 +552,30 @@ func expand(paths []string) ([][]string, error) {
 	return sets, nil
 }
 
-// foldersIn lists the folders in a folder that holds nothing else.
-func foldersIn(path string) (folders []string, err error) {
+// requestsIn lists what is in a folder that holds folders alone, or pictures alone.
+func requestsIn(path string) (list []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.New(fault.Usage, "--inputs %s: there is no such file or folder", path)
+	}
+	if !info.IsDir() {
+		return nil, nil
+	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		var system *fs.PathError
-		if info, statErr := os.Stat(path); statErr == nil && !info.IsDir() {
-			return nil, nil
-		} else if errors.As(err, &system) {
-			err = system.Err
-		}
-		return nil, fault.New(fault.Usage, "--inputs %s: %w", path, err)
+		return nil, fault.New(fault.Usage, "--inputs: %w", err)
 	}
+	folders, images := 0, 0
 	for _, e := range entries {
-		if !e.IsDir() {
-			return nil, nil
+		if e.IsDir() {
+			folders++
+		} else if hasEnding(e.Name(), pictures...) {
+			images++
 		}
-		folders = append(folders, filepath.Join(path, e.Name()))
+		list = append(list, filepath.Join(path, e.Name()))
 	}
-	return folders, nil
+	if len(entries) > 0 && (folders == len(entries) || images == len(entries)) {
+		return list, nil
+	}
+	return nil, nil
 }

@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/npuctl/npuctl/bench/engine"
+	"github.com/npuctl/npuctl/bench/ensemble"
 	"github.com/npuctl/npuctl/bench/executor"
-	"github.com/npuctl/npuctl/bench/executor/tritonconfig"
 	"github.com/npuctl/npuctl/bench/load"
 	"github.com/npuctl/npuctl/configgen"
 	"github.com/npuctl/npuctl/internal/fault"
 )
+
+// errNoBatch is the failure of a batcher for a model that takes no batches.
+var errNoBatch = errors.New("it has no batch axis, so that requests cannot share a batch")
 
 // Serving says how a model is served. What is set wins over its configuration.
 type Serving struct {
@@ -35,8 +38,9 @@ type Serving struct {
 	// Instances is their number on all devices together; 0 leaves it to the configuration,
 	// which has one unless it says otherwise.
 	Instances int
-	// Devices is how many devices the instances are spread over; 0 leaves it.
-	Devices int
+	// Devices are the numbers of the devices that the instances are spread over; nil leaves
+	// it to the configuration, and without one it is device 0.
+	Devices []int
 }
 
 // target is one model that requests are sent to.
@@ -47,15 +51,30 @@ type target struct {
 	ready func(clients int) error
 	close func() error
 	sets  *requests
-	// verify sends every set once alone and then many at a time, and counts the answers
-	// that it compared; nil where there is no executor.
-	verify func(ctx context.Context, clients int) (compared int64, err error)
+	// verifier is nil where there is no executor.
+	verifier *verifier
 }
 
 // place is what a path of the command line names.
 type place struct {
+	path   string
 	model  string // the file
 	config string // its config.pbtxt; "" for none
+	// plan is set for a pipeline, or a model of the Python backend: model is empty then.
+	plan *ensemble.Plan
+}
+
+// files are those that engines open.
+func (p place) files() (list []string) {
+	if p.plan == nil {
+		return []string{p.model}
+	}
+	for _, m := range p.plan.Models() {
+		if m.HasEngine() {
+			list = append(list, m.File)
+		}
+	}
+	return list
 }
 
 // locate finds the model's file, and its configuration when the path is a folder of a
@@ -66,7 +85,7 @@ func locate(path, config string) (place, error) {
 	case err != nil:
 		return place{}, fault.New(fault.Input, "%s: no such file or folder", path)
 	case !info.IsDir():
-		return place{path, config}, nil
+		return place{path: path, model: path, config: config}, nil
 	}
 	if config == "" {
 		config = filepath.Join(path, "config.pbtxt")
@@ -78,8 +97,12 @@ func locate(path, config string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
+	if c.Ensemble != nil || c.Backend == "python" {
+		plan, err := ensemble.ReadFolder(path)
+		return place{path: path, plan: plan}, err
+	}
 	model, err := versionFile(path, c)
-	return place{model, config}, err
+	return place{path: path, model: model, config: config}, err
 }
 
 // versionFile is the model's file in the newest version.
@@ -125,10 +148,9 @@ func readConfig(path string) (*configgen.Config, error) {
 
 // target opens a model and puts it behind the executor, or takes its instances as they are.
 // Its gears are numbered behind those of the models before it.
-func (b *bench) target(ctx context.Context, e engine.Engine, path string, s Serving, gearsBefore int) (*target, error) {
-	at, err := locate(path, s.Config)
-	if err != nil {
-		return nil, err
+func (b *bench) target(ctx context.Context, e engine.Engine, at place, gearsBefore int) (*target, error) {
+	if at.plan != nil {
+		return b.pipeline(ctx, e, at, gearsBefore)
 	}
 	m, err := e.Open(ctx, at.model)
 	if err != nil {
@@ -142,7 +164,7 @@ func (b *bench) target(ctx context.Context, e engine.Engine, path string, s Serv
 	if b.Raw {
 		err = b.alone(t, m)
 	} else {
-		err = b.serve(t, m, at, s, gearsBefore)
+		err = b.serve(t, m, at, gearsBefore)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -151,8 +173,8 @@ func (b *bench) target(ctx context.Context, e engine.Engine, path string, s Serv
 }
 
 // serve puts an opened model behind an executor.
-func (b *bench) serve(t *target, m engine.Model, at place, s Serving, gearsBefore int) error {
-	setup, options, err := b.setup(m, at, s, t.sets)
+func (b *bench) serve(t *target, m engine.Model, at place, gearsBefore int) error {
+	setup, options, err := b.setup(m, at, t.sets)
 	if err != nil {
 		return err
 	}
@@ -177,91 +199,30 @@ func (b *bench) serve(t *target, m engine.Model, at place, s Serving, gearsBefor
 	if x.live, err = executor.NewLive(setup, served); err != nil {
 		return err
 	}
-	t.Target, t.ready, t.verify = x, x.ready, x.verify
+	t.Target, t.ready, t.verifier = x, x.ready, x.verifier()
 	t.close = func() error {
-		ending, stop := context.WithTimeout(context.Background(), drainPatience)
-		defer stop()
-		if err := x.live.Close(ending); err != nil {
-			return fmt.Errorf("%s: requests were still running after %s", at.model, drainPatience)
+		if err := drained(at.path, x.live.Close); err != nil {
+			return err
 		}
 		return m.Close()
 	}
 	return nil
 }
 
+// drained waits for the requests under way when a run has ended.
+func drained(what string, closing func(ctx context.Context) error) error {
+	ending, stop := context.WithTimeout(context.Background(), drainPatience)
+	defer stop()
+	if err := closing(ending); ending.Err() != nil {
+		return fmt.Errorf("%s: requests were still running after %s", what, drainPatience)
+	} else if err != nil {
+		return fmt.Errorf("close %s: %w", what, err)
+	}
+	return nil
+}
+
 // drainPatience is how long the requests under way may take when a run has ended.
 const drainPatience = 30 * time.Second
-
-// setup is what the executor decides by: the configuration, and what the flags say
-// otherwise.
-func (b *bench) setup(m engine.Model, at place, s Serving, sets *requests) (setup executor.Setup, o executor.ModelOptions, err error) {
-	if s.MaxBatch > 0 && sets.items > s.MaxBatch {
-		return setup, o, fault.New(fault.Usage, "--max-batch %d: a request has %d items", s.MaxBatch, sets.items).With("allow as many, or give smaller requests (--batch)")
-	}
-	if at.config == "" {
-		if executor.HasBatchAxis(m) || s.MaxBatch > 0 {
-			setup.Policy.MaxBatch = max(s.MaxBatch, sets.items, 1)
-		}
-		setup.Devices = spread(max(1, s.Instances), max(1, s.Devices))
-	} else {
-		c, err := readConfig(at.config)
-		if err != nil {
-			return setup, o, err
-		}
-		var notes []string
-		setup, notes, err = tritonconfig.Read(c, tritonconfig.Options{Devices: s.Devices, Instances: s.Instances})
-		if err == nil {
-			o.Inputs, o.Outputs, err = tritonconfig.Declared(c)
-		}
-		if err != nil {
-			return setup, o, fault.New(fault.Input, "%s: %w", at.config, err)
-		}
-		for _, note := range notes {
-			b.note("%s: %s", at.config, note)
-		}
-		if s.MaxBatch > 0 && setup.Policy.MaxBatch == 0 {
-			return setup, o, fault.New(fault.Usage, "--max-batch: %s has no batch axis (max_batch_size 0)", at.config).With("leave the flag out")
-		}
-		setup.Policy.MaxBatch = max(s.MaxBatch, setup.Policy.MaxBatch)
-	}
-	p := &setup.Policy
-	if s.MaxBatch > 0 || s.Delay > 0 || len(s.Preferred) > 0 {
-		p.Dynamic = p.MaxBatch > 0
-		if !p.Dynamic {
-			return setup, o, fault.New(fault.Usage, "%s has no batch axis, so that requests cannot share a batch", at.model).With("leave out --max-batch, --preferred and --delay")
-		}
-	}
-	p.Delay = max(p.Delay, s.Delay)
-	if len(s.Preferred) > 0 {
-		p.Preferred = s.Preferred
-	}
-	if s.QueueSize > 0 {
-		p.Queue.MaxSize = s.QueueSize
-	}
-	if s.QueueTimeout > 0 {
-		p.Queue.Timeout = s.QueueTimeout
-	}
-	if setup.Signature == nil {
-		if setup.Signature, err = executor.SignatureOf(m, p.MaxBatch); err != nil {
-			return setup, o, fault.New(fault.Input, "%s: %w", at.model, err)
-		}
-	}
-	setup.Signature.MaxBatch = p.MaxBatch
-	p.ComparesShapes, p.ComparesInputs = setup.Signature.ComparesShapes(), setup.Signature.ComparesInputs()
-	if err := p.Check(); err != nil {
-		return setup, o, fault.New(fault.Usage, "%s: %w", at.model, err)
-	}
-	return setup, o, nil
-}
-
-// spread deals instances out to devices.
-func spread(instances, devices int) []int {
-	list := make([]int, instances)
-	for i := range list {
-		list[i] = i % devices
-	}
-	return list
-}
 
 // executed is a model behind the executor, as a target of load.
 type executed struct {
@@ -345,6 +306,22 @@ func (x *executed) send(ctx context.Context, c *client, set int) (load.Result, e
 		return x.told(c), ctx.Err()
 	}
 	return x.told(c), c.call.Err
+}
+
+// verifier gets answers for comparing them.
+func (x *executed) verifier() *verifier {
+	v := &verifier{sets: x.sets}
+	for i, name := range x.model.Outputs() {
+		v.outputs = append(v.outputs, output{name, x.model.OutputPort(i).Type})
+	}
+	v.client = func() func(ctx context.Context, set int) ([]engine.Buffer, error) {
+		c := newClient()
+		return func(ctx context.Context, set int) ([]engine.Buffer, error) {
+			_, err := x.send(ctx, &c, set)
+			return c.payload.Outputs, err
+		}
+	}
+	return v
 }
 
 // told is what the executor tells about a request.

@@ -14,21 +14,39 @@ import (
 // rounds is how often each client sends every request while answers are compared.
 const rounds = 8
 
+// leastVerified is how many clients there are then at least.
+const leastVerified = 8
+
+// verifier knows how to get answers, to hold them against each other.
+type verifier struct {
+	sets    *requests
+	outputs []output
+	// client makes a client: a function that sends a set and gives its answer, which is
+	// valid until its next call.
+	client func() func(ctx context.Context, set int) ([]engine.Buffer, error)
+}
+
+// output is what must be known of an output to compare it.
+type output struct {
+	name string
+	kind tensor.Type
+}
+
 // verify has every target compare what requests get alone and among others.
 func (b *bench) verify(ctx context.Context, w *workload) error {
 	if !b.Verify {
 		return nil
 	}
-	clients := 8
+	clients := leastVerified
 	for _, n := range b.Load.Concurrency {
 		clients = max(clients, n)
 	}
 	for i, t := range w.list {
-		if t.verify == nil {
+		if t.verifier == nil {
 			return fault.New(fault.Usage, "--verify compares what the executor does, which --raw leaves out").With("leave one of them out")
 		}
 		b.say("comparing answers of %s under load with those of single requests", b.Models[i])
-		n, err := t.verify(ctx, clients)
+		n, err := t.verifier.run(ctx, clients)
 		if err != nil {
 			return err
 		}
@@ -37,16 +55,17 @@ func (b *bench) verify(ctx context.Context, w *workload) error {
 	return nil
 }
 
-// verify sends every set alone, and then all of them from many clients at a time, and
-// holds each answer against that of its set alone.
-func (x *executed) verify(ctx context.Context, clients int) (compared int64, err error) {
-	alone := make([][]engine.Buffer, len(x.sets.list))
-	c := newClient()
-	for i := range x.sets.list {
-		if _, err := x.send(ctx, &c, i); err != nil {
-			return 0, fmt.Errorf("%s, alone: %w", x.sets.list[i].name, err)
+// run sends every set alone, and then all of them from many clients at a time, and holds
+// each answer against that of its set alone. It counts the answers that it compared.
+func (v *verifier) run(ctx context.Context, clients int) (compared int64, err error) {
+	alone := make([][]engine.Buffer, len(v.sets.list))
+	send := v.client()
+	for i := range alone {
+		answer, err := send(ctx, i)
+		if err != nil {
+			return 0, fmt.Errorf("%s, alone: %w", v.sets.list[i].name, err)
 		}
-		alone[i] = kept(c.payload.Outputs)
+		alone[i] = kept(answer)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -54,7 +73,7 @@ func (x *executed) verify(ctx context.Context, clients int) (compared int64, err
 	var mu sync.Mutex
 	for k := range clients {
 		together.Go(func() {
-			n, err := x.compareAll(ctx, k, alone)
+			n, err := v.compareAll(ctx, k, alone)
 			mu.Lock()
 			compared += n
 			mu.Unlock()
@@ -68,19 +87,20 @@ func (x *executed) verify(ctx context.Context, clients int) (compared int64, err
 }
 
 // compareAll is what one client does.
-func (x *executed) compareAll(ctx context.Context, first int, alone [][]engine.Buffer) (compared int64, err error) {
-	c := newClient()
+func (v *verifier) compareAll(ctx context.Context, first int, alone [][]engine.Buffer) (compared int64, err error) {
+	send := v.client()
 	for k := range rounds * len(alone) {
 		if ctx.Err() != nil {
 			return compared, ctx.Err()
 		}
 		i := (first + k) % len(alone)
-		if _, err := x.send(ctx, &c, i); err != nil {
-			return compared, fmt.Errorf("%s, among others: %w", x.sets.list[i].name, err)
+		answer, err := send(ctx, i)
+		if err != nil {
+			return compared, fmt.Errorf("%s, among others: %w", v.sets.list[i].name, err)
 		}
-		for o := range c.payload.Outputs {
-			if err := x.same(o, alone[i][o], c.payload.Outputs[o]); err != nil {
-				return compared, fault.New(fault.Goal, "--verify: %s gets another answer among others than alone: output %q: %w", x.sets.list[i].name, x.model.OutputPort(o).Name, err)
+		for o := range answer {
+			if err := v.outputs[o].same(alone[i][o], answer[o]); err != nil {
+				return compared, fault.New(fault.Goal, "--verify: %s gets another answer among others than alone: output %q: %w", v.sets.list[i].name, v.outputs[o].name, err)
 			}
 		}
 		compared++
@@ -99,13 +119,12 @@ func kept(outputs []engine.Buffer) []engine.Buffer {
 
 // same holds an output against that of the request alone: floats within the tolerance of
 // their type, as the order of sums may differ with the size of a batch.
-func (x *executed) same(o int, want, got engine.Buffer) error {
-	kind := x.model.OutputPort(o).Type
-	w, err := tensorOf(kind, want)
+func (o output) same(want, got engine.Buffer) error {
+	w, err := tensorOf(o.kind, want)
 	if err != nil {
 		return err
 	}
-	g, err := tensorOf(kind, got)
+	g, err := tensorOf(o.kind, got)
 	if err != nil {
 		return err
 	}
