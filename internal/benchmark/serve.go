@@ -231,7 +231,7 @@ type executed struct {
 	sets        *requests
 	inputs      [][]engine.Buffer // of each set, in the order of the executor's payloads
 	gearsBefore int32
-	clients     []client
+	clients     []*client
 }
 
 // client is what belongs to one sender, so that a request allocates nothing.
@@ -241,7 +241,7 @@ type client struct {
 	shape   int // of the set for which the call was prepared last; -1 for none
 }
 
-func newClient() client { return client{call: executor.NewCall(), shape: -1} }
+func newClient() *client { return &client{call: executor.NewCall(), shape: -1} }
 
 // ready makes room for so many clients, and keeps those that are there.
 func (x *executed) ready(clients int) error {
@@ -267,7 +267,7 @@ func (x *executed) arrange(ports []engine.Port) {
 func (x *executed) check() error {
 	c := newClient()
 	for i := range x.sets.list {
-		if err := x.prepare(&c, i); err != nil {
+		if err := x.prepare(c, i); err != nil {
 			return fault.New(fault.Input, "%s: %w", x.sets.list[i].name, err)
 		}
 	}
@@ -289,8 +289,7 @@ func (x *executed) prepare(c *client, set int) error {
 
 // Do sends a request.
 func (x *executed) Do(ctx context.Context, r load.Request) (load.Result, error) {
-	c := &x.clients[r.Worker]
-	return x.send(ctx, c, x.sets.pick(r.Number))
+	return x.send(ctx, x.clients[r.Worker], x.sets.pick(r.Number))
 }
 
 func (x *executed) send(ctx context.Context, c *client, set int) (load.Result, error) {
@@ -317,7 +316,7 @@ func (x *executed) verifier() *verifier {
 	v.client = func() func(ctx context.Context, set int) ([]engine.Buffer, error) {
 		c := newClient()
 		return func(ctx context.Context, set int) ([]engine.Buffer, error) {
-			_, err := x.send(ctx, &c, set)
+			_, err := x.send(ctx, c, set)
 			return c.payload.Outputs, err
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/npuctl/npuctl/internal/ascendcl"
@@ -30,6 +31,10 @@ func openAscend(o Options) (Engine, error) {
 	device, err := runtime.Device(o.Device)
 	if err != nil {
 		runtime.Close()
+		var call *ascendcl.Error
+		if errors.As(err, &call) && call.Device() {
+			return nil, fault.New(fault.Program, "%w", err).With("look at the device with `npu-smi info` and at its logs; --device chooses another")
+		}
 		return nil, fault.New(fault.Missing, "%w", err).With("see what there is with `npuctl doctor`; --device chooses another")
 	}
 	return &ascendEngine{runtime, device, o.Device}, nil

@@ -79,7 +79,7 @@ func (s subject) sized(err error) error {
 // compiled runs on the emulator: there is nowhere else.
 func (j Job) openEngine(ctx context.Context, s subject, r *Result) (engine.Engine, error) {
 	options := j.EngineOptions
-	if s.file != nil && s.file.Emulated && options.AscendLibrary == "" && j.Emulator != nil && !isEmulatorAtHand() {
+	if s.file != nil && s.file.Emulated && options.AscendLibrary == "" && j.Emulator != nil && !cannemu.IsAtHand() {
 		root, err := j.Emulator(ctx)
 		if err != nil {
 			return nil, err
@@ -101,16 +101,6 @@ func (j Job) openEngine(ctx context.Context, s subject, r *Result) (engine.Engin
 		r.note("%s", r.otherChip)
 	}
 	return e, nil
-}
-
-// isEmulatorAtHand says whether the library that would be taken is an emulator's.
-func isEmulatorAtHand() bool {
-	paths, _, err := ascendcl.Find("")
-	if err != nil {
-		return false
-	}
-	_, err = cannemu.ReadMarker(filepath.Dir(filepath.Dir(paths[0])))
-	return err == nil
 }
 
 // notOpened says why a device could not be had: it, or its driver, failed; there is none of
