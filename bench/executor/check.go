@@ -190,8 +190,8 @@ func (m *Model) matchBatch() error {
 	fixed, by := int64(-1), ""
 	for i := range m.inputs {
 		p := m.InputPort(i)
-		if p.Dims == nil || p.Dims[0] < 0 {
-			continue
+		if p.Dims == nil || p.Dims[0] < 0 || p.Optional {
+			continue // a default has one size, whatever the batch
 		}
 		if fixed >= 0 && p.Dims[0] != fixed {
 			return fmt.Errorf("the first dim is %d of input %q and %d of input %q: it is not the batch of both; set max_batch_size to 0", fixed, by, p.Dims[0], p.Name)

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/npuctl/npuctl/internal/nap"
 )
 
 // Runner runs batches on instances: an engine, as the executor sees it. [Model] is the
@@ -48,7 +50,8 @@ type Live struct {
 	scheduler *Scheduler
 	alarm     *time.Timer
 	alarmAt   time.Duration
-	inside    int // calls without an answer
+	napping   bool // a goroutine waits out the last part until the alarm
+	inside    int  // calls without an answer
 	// answered are requests whose answers are sent when the lock is free again, linked by
 	// next: who is woken would only wait for it.
 	answered, lastAnswered *Request
@@ -222,12 +225,35 @@ func recoverInto(err *error) {
 	}
 }
 
+// napSlice is for how long the executor sleeps before it looks whether an alarm has become
+// an earlier one.
+const napSlice = 50 * time.Microsecond
+
+// wake waits out what is left until the alarm, precisely, and does what is due. Only one
+// goroutine does so at a time: it sees to alarms that are set meanwhile, as long as they
+// are near.
 func (l *Live) wake() {
 	l.mu.Lock()
-	defer l.unlock()
-	l.alarmAt = never
-	l.scheduler.Wake(l.now())
-	l.setAlarm()
+	if l.napping {
+		l.mu.Unlock()
+		return
+	}
+	l.napping = true
+	for l.alarmAt != never && l.alarmAt-l.now() <= nap.Early {
+		left := l.alarmAt - l.now()
+		if left <= 0 {
+			l.alarmAt = never
+			l.scheduler.Wake(l.now())
+			l.setAlarm()
+		}
+		l.unlock()
+		if left > 0 {
+			nap.Sleep(min(left, napSlice))
+		}
+		l.mu.Lock()
+	}
+	l.napping = false
+	l.unlock()
 }
 
 // setAlarm sets the timer to the next time for which the scheduler asks.
@@ -239,8 +265,10 @@ func (l *Live) setAlarm() {
 		l.alarm.Stop()
 		l.alarmAt = never
 	default:
-		l.alarm.Reset(max(0, at-l.now()))
 		l.alarmAt = at
+		if left := at - l.now() - nap.Early; left > 0 || !l.napping {
+			l.alarm.Reset(max(0, left))
+		}
 	}
 }
 

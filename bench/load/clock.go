@@ -1,6 +1,10 @@
 package load
 
-import "time"
+import (
+	"time"
+
+	"github.com/npuctl/npuctl/internal/nap"
+)
 
 // Clock is where a run has its time from.
 type Clock interface {
@@ -11,13 +15,9 @@ type Clock interface {
 	Wait(until time.Duration, stop <-chan struct{}) bool
 }
 
-// Of the last part of a wait the operating system's sleep takes all but lastSpin, and Go's
-// timers all but lastSleep: they may be a millisecond late when the program has nothing
-// else to do, the system's sleep some 60 µs.
-const (
-	lastSleep = 1500 * time.Microsecond
-	lastSpin  = 100 * time.Microsecond
-)
+// lastSpin is the last part of a wait, for which not even the system's sleep is precise
+// enough: it may be some 60 µs late.
+const lastSpin = 100 * time.Microsecond
 
 // clock is the clock of the machine.
 type clock struct {
@@ -39,7 +39,7 @@ func (c *clock) Now() time.Duration { return time.Since(c.begin) }
 func (c *clock) Wait(until time.Duration, stop <-chan struct{}) bool {
 	early := time.Duration(0)
 	if c.precise {
-		early = lastSleep
+		early = nap.Early
 	}
 	if !c.sleep(until-early-c.Now(), stop) {
 		return false
@@ -48,7 +48,7 @@ func (c *clock) Wait(until time.Duration, stop <-chan struct{}) bool {
 		return true
 	}
 	if left := until - lastSpin - c.Now(); left > 0 {
-		shortSleep(left)
+		nap.Sleep(left)
 	}
 	for c.Now() < until {
 		// Who waits for less than lastSpin keeps the processor.

@@ -28,7 +28,7 @@ type Options struct {
 	// Poll is how often the observer is asked; 0 is every 20 ms.
 	Poll time.Duration
 	// Grace is for how long answers are waited for after the end, before their requests
-	// are cancelled; 0 is a minute. When the context ended it is two seconds at most.
+	// are cancelled; 0 is a minute. When the context ended it is half a second at most.
 	Grace time.Duration
 	// Clock is [NewClock] when nil. Whenever it began, the times of a run count from its
 	// own beginning.
@@ -202,7 +202,7 @@ func (r *run) watch(ctx context.Context, observer Observer, over <-chan struct{}
 }
 
 // impatient is the grace of a run that was interrupted, by somebody who waits.
-const impatient = 2 * time.Second
+const impatient = 500 * time.Millisecond
 
 // await waits for the workers; after the grace it has the requests cancelled.
 func (r *run) await(ctx context.Context, over <-chan struct{}, cancel func()) {

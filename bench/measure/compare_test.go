@@ -55,6 +55,7 @@ func compareNoisy(t *testing.T, trials int, medians func(trial int) (a, b time.D
 
 // The promise: of 200 comparisons of equal engines no more than 8 % find a difference.
 func TestFalseAlarms(t *testing.T) {
+	notUnderRace(t)
 	alarms := 0
 	for _, verdict := range compareNoisy(t, 200, func(int) (a, b time.Duration) { return 5 * time.Millisecond, 5 * time.Millisecond }) {
 		if verdict != NoDifference {
@@ -70,6 +71,7 @@ func TestFalseAlarms(t *testing.T) {
 // And of 200 comparisons with an engine that is 5 % slower, or faster, 90 % find it, with
 // 500 values of each.
 func TestFindsFivePercent(t *testing.T) {
+	notUnderRace(t)
 	if testing.Short() {
 		t.Skip("200,000 requests in virtual time")
 	}
@@ -149,5 +151,14 @@ func TestCompareErrors(t *testing.T) {
 		if _, err := c.Do(t.Context(), fails, fails); err == nil {
 			t.Errorf("%+v: taken", c)
 		}
+	}
+}
+
+// notUnderRace leaves a test of nothing but statistics to a run without the race detector,
+// which takes ten times as long: CI makes both.
+func notUnderRace(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("statistics over hundreds of thousands of requests: run without the race detector")
 	}
 }

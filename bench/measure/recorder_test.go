@@ -287,6 +287,7 @@ func times(t testing.TB, schedule load.Schedule, err error, n int) []time.Durati
 // Overload: with a server that takes 1 ms, what comes at more than 1,000 a second piles up.
 // At random arrivals and services a queue also grows for a while without being overloaded.
 func TestOverload(t *testing.T) {
+	notUnderRace(t)
 	even := func() time.Duration { return time.Millisecond }
 	for _, c := range []struct {
 		rate    float64

@@ -31,6 +31,7 @@ func queueing(t testing.TB, n int) func(context.Context, float64, int) (*Level, 
 // In M/M/1 the time of a request is exponential with the rate 1,000 − λ: its p99 is 20 ms
 // at λ = 1,000 − ln 100 / 0.02 = 769.7.
 func TestSearch(t *testing.T) {
+	notUnderRace(t)
 	goal, err := ParseGoal("p99=20ms")
 	if err != nil {
 		t.Fatal(err)

@@ -65,9 +65,10 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	for _, stage := range load.StageNames {
 		names = append(names, stage+"_mean_ms", stage+"_p99_ms")
 	}
+	names = append(names, "engine", "device", "emulated")
 	rows := [][]string{names}
 	for _, l := range r.Levels {
-		rows = append(rows, csvRow(l, figures))
+		rows = append(rows, append(csvRow(l, figures), r.Engine, r.Device, strconv.FormatBool(r.Emulated)))
 	}
 	if err := out.WriteAll(rows); err != nil {
 		return fmt.Errorf("print the report as CSV: %w", err)

@@ -120,9 +120,15 @@ func Remake(path string) (*Report, error) {
 	if err := readJSON(filepath.Join(path, runFile), kept); err != nil {
 		return nil, err
 	}
+	if kept.Engine == "" {
+		return nil, fault.New(fault.Input, "%s does not say what was measured on: it is no folder of npuctl bench --out", filepath.Join(path, runFile))
+	}
 	files, err := recordFiles(path)
 	if err != nil {
 		return nil, err
+	}
+	if len(files) == 0 && kept.Comparison == nil {
+		return nil, fault.New(fault.Input, "%s holds no records, such as %s", path, fmt.Sprintf(recordsFile, 1))
 	}
 	levels := []*measure.Level{}
 	for _, file := range files {
@@ -159,6 +165,9 @@ func recordFiles(path string) ([]string, error) {
 }
 
 func replayFile(path string) (*measure.Level, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fault.New(fault.Input, "%s is no file", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fault.New(fault.Input, "read the records: %w", err)

@@ -128,6 +128,9 @@ func Read(path string) (*Report, error) {
 }
 
 func readJSON(path string, into any) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fault.New(fault.Input, "%s is no report, but a folder or a pipe", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return fault.New(fault.Input, "read the report: %w", err)

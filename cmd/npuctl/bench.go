@@ -178,6 +178,14 @@ func (f *benchFlags) read(cmd *cobra.Command, models []string) (benchmark.Job, e
 			return j, err
 		}
 	}
+	if j.Load.Trace != "" { // a trace has its own end, and its first requests count
+		if !cmd.Flags().Changed("duration") {
+			j.Load.Duration = 0
+		}
+		if !cmd.Flags().Changed("warmup") {
+			j.Load.Warmup = 0
+		}
+	}
 	var err error
 	if j.Requests.Sizes, err = f.sizes.specialization(); err != nil {
 		return j, err
@@ -289,6 +297,10 @@ func (f *benchFlags) check(cmd *cobra.Command, j *benchmark.Job) error {
 	}
 	isOpen := f.rate != "" || f.ramp != "" || j.Load.Trace != "" || f.slo != ""
 	return checkNeeds(cmd.Flags(),
+		need{"duration", len(j.Compare) == 0, "--compare makes --rounds of requests; leave it out"},
+		need{"requests", len(j.Compare) == 0, "--compare makes --rounds of requests; leave it out"},
+		need{"rate", len(j.Compare) == 0, "--compare is a closed loop; give --concurrency"},
+		need{"baseline", len(j.Compare) == 0, "--compare has its two sides; leave one of them out"},
 		need{"poisson", f.rate != "" || f.slo != "", "it says how the requests of --rate come; add --rate"},
 		need{"speed", j.Load.Trace != "", "it is that of --trace; add --trace"},
 		need{"in-flight", isOpen, "a closed loop has as many requests under way as clients; leave it out"},

@@ -64,7 +64,13 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) (code int) {
 		return int(ended)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = fault.New(fault.Interrupted, "stopped; nothing was left half-written")
+		stopped := fault.New(fault.Interrupted, "stopped; nothing was left half-written")
+		var found *detailed
+		if errors.As(err, &found) {
+			err = &detailed{stopped, found.details}
+		} else {
+			err = stopped
+		}
 	}
 	return a.finish(err)
 }

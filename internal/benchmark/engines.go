@@ -71,6 +71,9 @@ func (o Engine) open(ctx context.Context, models []string, devices []int, note f
 	if compiled && name != Ascend && name != Null {
 		return nil, fault.New(fault.Usage, "--engine %s: a compiled model runs on an NPU only", name).With("leave --engine out, or give the .onnx")
 	}
+	if err := o.unused(name); err != nil {
+		return nil, err
+	}
 	switch name {
 	case Ascend:
 		return o.openAscend(ctx, models, devices, note)
@@ -82,6 +85,27 @@ func (o Engine) open(ctx context.Context, models []string, devices []int, note f
 		return null.New(null.Options{Fixed: o.Fixed, Item: o.Item, Devices: slices.Max(devices) + 1}), nil
 	}
 	return nil, fault.New(fault.Usage, "--engine %s: there is no such engine", name).With("%s", suggest.Text(name, EngineNames()))
+}
+
+// unused refuses options of other engines, which would be ignored.
+func (o Engine) unused(name string) error {
+	for _, f := range []struct {
+		flag  string
+		given bool
+		of    []string
+	}{
+		{"--threads", o.Threads > 0, []string{ONNXRuntime, Reference}},
+		{"--ort-level", o.Level != "" && o.Level != ort.Levels()[len(ort.Levels())-1], []string{ONNXRuntime}},
+		{"--ort-sessions", o.SessionPerInstance, []string{ONNXRuntime}},
+		{"--ort-lib", o.Library != "", []string{ONNXRuntime}},
+		{"--ascend-lib", o.AscendLibrary != "", []string{Ascend}},
+		{"--aicore-num", o.CubeCores > 0 || o.VectorCores > 0, []string{Ascend}},
+	} {
+		if f.given && !slices.Contains(f.of, name) && slices.Contains(EngineNames(), name) {
+			return fault.New(fault.Usage, "%s would be ignored: the engine is %s", f.flag, name).With("leave it out, or say --engine %s", f.of[0])
+		}
+	}
+	return nil
 }
 
 // openAscend opens AscendCL. What the emulator compiled runs on it: there is nowhere else.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,8 @@ type Job struct {
 // bench is a job under way.
 type bench struct {
 	Job
-	places   []place // of the models
+	ctx      context.Context // of the run, for what is called back without one
+	places   []place         // of the models
 	result   *report.Report
 	about    engine.About
 	verified int64
@@ -74,7 +76,7 @@ func (j Job) Run(ctx context.Context) (*report.Report, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	b := &bench{Job: j}
+	b := &bench{Job: j, ctx: ctx}
 	base, err := b.baseline()
 	if err != nil {
 		return nil, err
@@ -97,6 +99,9 @@ func (j Job) Run(ctx context.Context) (*report.Report, error) {
 	}
 	defer e.Close()
 	b.about = e.About()
+	if len(b.Serving.Devices) > 0 && (b.about.Name == ONNXRuntime || b.about.Name == Reference) {
+		return nil, fault.New(fault.Usage, "--devices would be ignored: %s runs on the CPU", b.about.Version).With("leave it out, or measure an .om")
+	}
 	if len(b.Compare) > 0 {
 		return b.compare(ctx, e)
 	}
@@ -110,6 +115,9 @@ func (j Job) Run(ctx context.Context) (*report.Report, error) {
 	}
 	if b.result == nil {
 		return nil, err
+	}
+	if err == nil {
+		err = b.answered()
 	}
 	return b.result, errors.Join(err, b.gate(base))
 }
@@ -125,6 +133,10 @@ func (j Job) check() error {
 		return fault.New(fault.Usage, "--config is for one model, and there are %d", len(j.Models)).With("name folders of a model repository, which have their own")
 	case len(j.Compare) > 0 && (len(j.Models) > 1 || j.Goal != nil || j.Raw):
 		return fault.New(fault.Usage, "--compare measures one model under two configurations").With("leave out --slo, --raw and other models")
+	case j.Raw && (j.Serving.MaxBatch > 0 || j.Serving.Delay > 0 || len(j.Serving.Preferred) > 0 || j.Serving.QueueSize > 0 || j.Serving.QueueTimeout > 0 || j.Serving.Instances > 0 || j.Serving.Config != ""):
+		return fault.New(fault.Usage, "--raw has neither queue nor batches, and an instance for each client").With("leave out --config, --max-batch, --preferred, --delay, --queue, --queue-timeout and --instances")
+	case j.Serving.Instances > mostInstances:
+		return fault.New(fault.Usage, "--instances %d: at most %d can be run here", j.Serving.Instances, mostInstances)
 	case j.Goal != nil && j.Raw:
 		return fault.New(fault.Usage, "--slo needs a queue, which --raw leaves out").With("leave one of them out")
 	}
@@ -150,6 +162,28 @@ func (b *bench) baseline() (*report.Report, error) {
 	return report.Read(b.Baseline)
 }
 
+// answered is the failure of a level of which not one request was answered: there is
+// nothing that was measured then.
+func (b *bench) answered() error {
+	for _, l := range b.levels {
+		if l.Requests == 0 || l.OK > 0 || b.Goal != nil {
+			continue
+		}
+		why, most := "", int64(0)
+		for reason, n := range l.Reasons {
+			if n > most || n == most && reason < why {
+				why, most = reason, n
+			}
+		}
+		family := fault.Program // an engine, or a device, that failed
+		if l.Failed == 0 {
+			family = fault.Goal // all were refused, or not waited for
+		}
+		return fault.New(family, "%s: none of %d requests was answered: %s", l.Name(), l.Requests, why)
+	}
+	return nil
+}
+
 // gate holds the run against the baseline.
 func (b *bench) gate(base *report.Report) error {
 	if base == nil || len(b.levels) == 0 {
@@ -163,6 +197,7 @@ func (b *bench) gate(base *report.Report) error {
 		return fault.New(fault.Usage, "--baseline %s: %w", b.Baseline, err).With("measure the same levels as the baseline")
 	}
 	b.result.Gate = gate
+	b.result.Remarks = append(b.result.Remarks, b.unlike(base)...)
 	if err := b.finish(); err != nil {
 		return err
 	}
@@ -170,6 +205,19 @@ func (b *bench) gate(base *report.Report) error {
 		return fault.New(fault.Goal, "--max-regression %.3g%%: the run is worse than %s by more", 100*b.MaxRegression, b.Baseline)
 	}
 	return nil
+}
+
+// unlike says what the baseline does not stand for.
+func (b *bench) unlike(base *report.Report) (remarks []string) {
+	if base.ModelSum != b.sum {
+		remarks = append(remarks, fmt.Sprintf("the baseline %s is of another model, or of another state of it (SHA-256)", b.Baseline))
+	}
+	for _, l := range b.levels {
+		if !slices.ContainsFunc(base.Levels, func(o *measure.Level) bool { return o.Name() == l.Name() }) {
+			remarks = append(remarks, fmt.Sprintf("%s: the baseline has no such level, and nothing was compared", l.Name()))
+		}
+	}
+	return remarks
 }
 
 // provenance says what is measured on.

@@ -77,7 +77,9 @@ func (s *source) fromJSON(path string, out *requests) error {
 			return refuse("request %d: %w", i+1, err)
 		}
 		one.name = fmt.Sprintf("%s, request %d", path, i+1)
-		out.list = append(out.list, one)
+		if err := out.add(one); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -288,7 +288,12 @@ func (b *bench) level(ctx context.Context, w *workload, l level, name string) (*
 		defer records.Close()
 		more = append(more, records)
 	}
-	return recorder.Run(ctx, w.Target, l.schedule, nil, more...)
+	found, err := recorder.Run(ctx, w.Target, l.schedule, nil, more...)
+	var known *fault.Error
+	if err != nil && ctx.Err() == nil && !errors.As(err, &known) {
+		err = fault.New(fault.Missing, "keep the records: %w", err) // nothing else of a run fails
+	}
+	return found, err
 }
 
 func progressText(p measure.Progress) string {
@@ -316,8 +321,13 @@ func (b *bench) report() error {
 // defaultStart is the rate at which a search begins, a second.
 const defaultStart = 10
 
-// fewestRequests is how many requests a level of the search has at least.
-const fewestRequests = 20
+// fewestRequests is how many requests a level of the search has at least, and firstRequests
+// how many the first has where nobody says at which rate to begin: enough for an interval
+// of p99.
+const (
+	fewestRequests = 20
+	firstRequests  = 400
+)
 
 // search looks for the highest rate at which the goal holds.
 func (b *bench) search(ctx context.Context, w *workload) error {
@@ -336,8 +346,11 @@ func (b *bench) search(ctx context.Context, w *workload) error {
 	if len(l.Rates) > 0 {
 		search.Start = l.Rates[0]
 	}
-	// Of fewer requests than these a level says nothing.
+	// Of fewer requests than these a level says nothing, and of p99 little.
 	search.Lowest = fewestRequests / b.settings(w).MaxTime.Seconds()
+	if len(l.Rates) == 0 {
+		search.Start = max(search.Start, firstRequests/b.settings(w).MaxTime.Seconds())
+	}
 	search.Start = max(search.Start, search.Lowest)
 	if b.Out != "" {
 		journal, err := measure.OpenJournal(filepath.Join(b.Out, "search.jsonl"), map[string]any{"goal": b.Goal.String(), "model": b.sum, "options": b.Options})

@@ -45,7 +45,7 @@ func (b *bench) pipeline(ctx context.Context, e engine.Engine, at place, gearsBe
 	t := &target{
 		Target: opened.Target(ensemble.Traffic{Fill: fill, Gears: gearsBefore}),
 		gears:  opened.Gears(), sets: sets, ready: func(int) error { return nil },
-		close:    func() error { return drained(at.path, opened.Close) },
+		close:    func() error { return drained(ctx, at.path, opened.Close) },
 		verifier: pipelineVerifier(opened, sets, outputs),
 	}
 	if files := at.files(); len(files) > 0 {
@@ -80,6 +80,7 @@ func (b *bench) adjust(m *ensemble.Model, s *executor.Setup, o *executor.ModelOp
 	}
 	b.place(s.Devices)
 	o.CubeCores, o.VectorCores = b.Engine.CubeCores, b.Engine.VectorCores
+	o.Context = b.ctx
 	if graph, err := modelfile.Open(m.File); err == nil { // a compiled model has no graph
 		o.Follows = follows(graph)
 		graph.Close()

@@ -9,14 +9,21 @@ import (
 
 	"github.com/npuctl/npuctl/bench/engine"
 	"github.com/npuctl/npuctl/bench/load"
-	"github.com/npuctl/npuctl/internal/fault"
 )
 
 // alone gives each client an instance of its own, and nothing between them.
-func (b *bench) alone(t *target, m engine.Model) error {
+func (b *bench) alone(ctx context.Context, t *target, m engine.Model) error {
 	a := &rawModel{bench: b, model: m, sets: t.sets}
-	if err := a.add(1); err != nil { // what cannot run at all is told before any load
-		return errors.Join(err, a.close())
+	err := a.add(1)
+	for set := range t.sets.list { // what cannot run at all is told before any load
+		if err == nil {
+			if _, err = a.send(ctx, 0, set); err != nil {
+				err = fmt.Errorf("%s: %w", t.sets.list[set].name, err)
+			}
+		}
+	}
+	if err != nil {
+		return errors.Join(refused(ctx, err), a.close())
 	}
 	t.Target, t.close = a, func() error { return errors.Join(a.close(), m.Close()) }
 	t.ready = a.add
@@ -122,13 +129,17 @@ func (w *rawWorker) run(c *rawCall, instance engine.Instance) (engine.Times, err
 
 // Do has the client's instance run.
 func (a *rawModel) Do(ctx context.Context, r load.Request) (load.Result, error) {
-	if r.Worker >= len(a.workers) {
-		return load.Result{}, fault.New(fault.Internal, "client %d has no instance", r.Worker)
-	}
-	c := &rawCall{ctx: ctx, set: a.sets.pick(r.Number), done: make(chan error, 1)}
-	a.workers[r.Worker].work <- c
-	err := <-c.done
-	result := load.Result{Items: int32(a.sets.list[c.set].items)}
-	result.Stages[load.H2D], result.Stages[load.Compute], result.Stages[load.D2H] = c.times.H2D, c.times.Compute, c.times.D2H
+	set := a.sets.pick(r.Number)
+	times, err := a.send(ctx, r.Worker, set)
+	result := load.Result{Items: int32(a.sets.list[set].items)}
+	result.Stages[load.H2D], result.Stages[load.Compute], result.Stages[load.D2H] = times.H2D, times.Compute, times.D2H
 	return result, err
+}
+
+// send has an instance run a set.
+func (a *rawModel) send(ctx context.Context, worker, set int) (engine.Times, error) {
+	c := &rawCall{ctx: ctx, set: set, done: make(chan error, 1)}
+	a.workers[worker].work <- c
+	err := <-c.done
+	return c.times, err
 }

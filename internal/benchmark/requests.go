@@ -44,8 +44,11 @@ type Requests struct {
 // caches would do better than they will.
 const DefaultDistinct = 4
 
-// mostSets bounds the requests that are kept in memory at once.
-const mostSets = 4096
+// mostSets and mostBytes bound the requests that are kept in memory at once.
+const (
+	mostSets  = 4096
+	mostBytes = 8 << 30
+)
 
 // requests are what is sent, made before the load.
 type requests struct {
@@ -54,6 +57,7 @@ type requests struct {
 	// groups are the sets of one shape, with how often they come.
 	groups []group
 	seed   uint64
+	bytes  int64 // of all sets
 	// items is the largest number of items of a request.
 	items int
 	// follows are the dims of outputs that are as large as dims of inputs.
@@ -73,6 +77,22 @@ type set struct {
 type group struct {
 	first, count int
 	upTo         float64 // the share of requests that come from here or from the groups before
+}
+
+// add takes a set, as long as there is room.
+func (r *requests) add(one set) error {
+	for _, b := range one.inputs {
+		r.bytes += int64(len(b.Bytes))
+		for _, word := range b.Strings {
+			r.bytes += int64(len(word))
+		}
+	}
+	if len(r.list) == mostSets || r.bytes > mostBytes {
+		return fault.New(fault.Usage, "too many or too large different requests: at most %d, of %d GiB together, are kept in memory", mostSets, mostBytes>>30).
+			With("give fewer or smaller files or shapes, or a smaller --distinct or --batch")
+	}
+	r.list = append(r.list, one)
+	return nil
 }
 
 // pick gives the set of a request: the same on every run of one seed.
@@ -121,9 +141,6 @@ func (r Requests) from(s *source) (*requests, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	if len(out.list) > mostSets {
-		return nil, fault.New(fault.Usage, "%d different requests: at most %d are kept in memory", len(out.list), mostSets).With("give fewer files, shapes or --distinct")
 	}
 	out.number(s.hasBatch)
 	return out, nil
@@ -353,7 +370,9 @@ func (s *source) made(r Requests, name string, out *requests) error {
 				clear(b.Strings)
 			}
 		}
-		out.list = append(out.list, one)
+		if err := out.add(one); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -419,7 +438,9 @@ func (s *source) fromFiles(paths []string, out *requests) error {
 			return err
 		}
 		one.name = files[0]
-		out.list = append(out.list, one)
+		if err := out.add(one); err != nil {
+			return err
+		}
 	}
 	out.groups = []group{{0, len(out.list), 1}}
 	return nil
@@ -491,8 +512,7 @@ func (s *source) fromPicture(path string, out *requests) error {
 		}
 	}
 	one.inputs[at] = b
-	out.list = append(out.list, one)
-	return nil
+	return out.add(one)
 }
 
 // picturePort is the only input of strings or, where there is no other input, of bytes; -1

@@ -21,6 +21,9 @@ import (
 // errNoBatch is the failure of a batcher for a model that takes no batches.
 var errNoBatch = errors.New("it has no batch axis, so that requests cannot share a batch")
 
+// mostInstances bounds what a flag may ask for.
+const mostInstances = 4096
+
 // Serving says how a model is served. What is set wins over its configuration.
 type Serving struct {
 	// Config is a config.pbtxt; "" is that of the folder, if the model is one.
@@ -162,9 +165,9 @@ func (b *bench) target(ctx context.Context, e engine.Engine, at place, gearsBefo
 	}
 	t := &target{file: at.model, sets: sets}
 	if b.Raw {
-		err = b.alone(t, m)
+		err = b.alone(ctx, t, m)
 	} else {
-		err = b.serve(t, m, at, gearsBefore)
+		err = b.serve(ctx, t, m, at, gearsBefore)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -173,11 +176,12 @@ func (b *bench) target(ctx context.Context, e engine.Engine, at place, gearsBefo
 }
 
 // serve puts an opened model behind an executor.
-func (b *bench) serve(t *target, m engine.Model, at place, gearsBefore int) error {
+func (b *bench) serve(ctx context.Context, t *target, m engine.Model, at place, gearsBefore int) error {
 	setup, options, err := b.setup(m, at, t.sets)
 	if err != nil {
 		return err
 	}
+	options.Context = ctx
 	options.CubeCores, options.VectorCores = b.Engine.CubeCores, b.Engine.VectorCores
 	options.Follows = t.sets.follows
 	served, err := executor.NewModel(m, &setup, options)
@@ -187,7 +191,7 @@ func (b *bench) serve(t *target, m engine.Model, at place, gearsBefore int) erro
 	for _, note := range served.Notes() {
 		b.note("%s: %s", at.model, note)
 	}
-	x := &executed{model: served, sets: t.sets, gearsBefore: int32(gearsBefore)}
+	x := &executed{model: served, sets: t.sets, gearsBefore: int32(gearsBefore), batches: setup.Policy.Dynamic}
 	x.arrange(m.Inputs())
 	if err := x.check(); err != nil {
 		return err
@@ -201,7 +205,7 @@ func (b *bench) serve(t *target, m engine.Model, at place, gearsBefore int) erro
 	}
 	t.Target, t.ready, t.verifier = x, x.ready, x.verifier()
 	t.close = func() error {
-		if err := drained(at.path, x.live.Close); err != nil {
+		if err := drained(ctx, at.path, x.live.Close); err != nil {
 			return err
 		}
 		return m.Close()
@@ -209,20 +213,29 @@ func (b *bench) serve(t *target, m engine.Model, at place, gearsBefore int) erro
 	return nil
 }
 
-// drained waits for the requests under way when a run has ended.
-func drained(what string, closing func(ctx context.Context) error) error {
-	ending, stop := context.WithTimeout(context.Background(), drainPatience)
+// drained waits for the requests under way when a run has ended, and not long for those of
+// one that was stopped.
+func drained(ctx context.Context, what string, closing func(ctx context.Context) error) error {
+	patience := drainPatience
+	if ctx.Err() != nil {
+		patience = stoppedPatience
+	}
+	ending, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	if err := closing(ending); ending.Err() != nil {
-		return fmt.Errorf("%s: requests were still running after %s", what, drainPatience)
+		return fmt.Errorf("%s: requests were still running after %s", what, patience)
 	} else if err != nil {
 		return fmt.Errorf("close %s: %w", what, err)
 	}
 	return nil
 }
 
-// drainPatience is how long the requests under way may take when a run has ended.
-const drainPatience = 30 * time.Second
+// drainPatience is how long the requests under way may take when a run has ended, and
+// stoppedPatience when it was stopped.
+const (
+	drainPatience   = 30 * time.Second
+	stoppedPatience = 500 * time.Millisecond
+)
 
 // executed is a model behind the executor, as a target of load.
 type executed struct {
@@ -231,6 +244,7 @@ type executed struct {
 	sets        *requests
 	inputs      [][]engine.Buffer // of each set, in the order of the executor's payloads
 	gearsBefore int32
+	batches     bool // there is a batcher, to wait in
 	clients     []*client
 }
 
@@ -328,6 +342,9 @@ func (x *executed) told(c *client) load.Result {
 	s := c.call.Stages()
 	r := load.Result{Items: int32(c.call.Size)}
 	r.Stages[load.Queue], r.Stages[load.Batching] = s.Queue, s.Batching
+	if !x.batches { // what waits then waits for an instance
+		r.Stages[load.Queue], r.Stages[load.Batching] = s.Queue+s.Batching, 0
+	}
 	r.Stages[load.H2D], r.Stages[load.Compute], r.Stages[load.D2H] = s.H2D, s.Compute, s.D2H
 	if e := &c.payload.Execution; e.Items > 0 && c.call.Err == nil {
 		r.Batch = load.Batch{Items: int32(e.Items), Elements: e.Elements, Padding: e.Padding, Lead: e.Lead}

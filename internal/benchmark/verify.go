@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -63,7 +64,7 @@ func (v *verifier) run(ctx context.Context, clients int) (compared int64, err er
 	for i := range alone {
 		answer, err := send(ctx, i)
 		if err != nil {
-			return 0, fmt.Errorf("%s, alone: %w", v.sets.list[i].name, err)
+			return 0, refused(ctx, fmt.Errorf("%s, alone: %w", v.sets.list[i].name, err))
 		}
 		alone[i] = kept(answer)
 	}
@@ -96,7 +97,7 @@ func (v *verifier) compareAll(ctx context.Context, first int, alone [][]engine.B
 		i := (first + k) % len(alone)
 		answer, err := send(ctx, i)
 		if err != nil {
-			return compared, fmt.Errorf("%s, among others: %w", v.sets.list[i].name, err)
+			return compared, refused(ctx, fmt.Errorf("%s, among others: %w", v.sets.list[i].name, err))
 		}
 		for o := range answer {
 			if err := v.outputs[o].same(alone[i][o], answer[o]); err != nil {
@@ -106,6 +107,16 @@ func (v *verifier) compareAll(ctx context.Context, first int, alone [][]engine.B
 		compared++
 	}
 	return compared, nil
+}
+
+// refused gives the failure of a request a family: the model's, unless an engine knows
+// better.
+func refused(ctx context.Context, err error) error {
+	var known *fault.Error
+	if ctx.Err() != nil || errors.As(err, &known) {
+		return err
+	}
+	return fault.New(fault.Input, "%w", err)
 }
 
 // kept copies outputs out of the memory that the next request uses again.
