@@ -124,7 +124,7 @@ func (w *windows) close(c *cell, start time.Duration) {
 // stable says whether the last windows agree, and if not, why.
 func (w *windows) stable() (bool, string) {
 	if len(w.closed) < w.rule.Windows {
-		return false, fmt.Sprintf("%d of %d windows of %v with %d answers", len(w.closed), w.rule.Windows, w.rule.Window, w.rule.Requests)
+		return false, fmt.Sprintf("%d of %d windows of %v with %d answers: measure longer", len(w.closed), w.rule.Windows, w.rule.Window, w.rule.Requests)
 	}
 	last := w.closed[len(w.closed)-w.rule.Windows:]
 	name, pace := "throughput", func(x Window) float64 { return x.Throughput }

@@ -263,8 +263,12 @@ func TestCompareGateAndSearch(t *testing.T) {
 		}
 		j.Baseline, j.Out = baseline, filepath.Join(t.TempDir(), "again")
 		r, err := j.Run(t.Context())
-		if fault.FamilyOf(err) != fault.Goal || r == nil || r.Gate == nil || r.Gate.Passed {
-			t.Errorf("error %v", err)
+		if r == nil || r.Gate == nil {
+			t.Fatalf("no gate: %v", err)
+		}
+		// A machine that is too busy to measure on leaves it unsure.
+		if missed := fault.FamilyOf(err) == fault.Goal; missed == r.Gate.Passed || r.Valid && r.Gate.Passed {
+			t.Errorf("error %v, valid %v, gate %+v", err, r.Valid, r.Gate)
 		}
 		if again, err := report.Read(filepath.Join(j.Out, "report.json")); err != nil || again.Gate == nil {
 			t.Errorf("the report that was kept has no gate: %v", err)

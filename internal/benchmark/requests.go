@@ -539,7 +539,11 @@ func (s *source) random(seed uint64, but int) (map[string]eval.Value, error) {
 			wanted = append(wanted, v)
 		}
 	}
-	values, err := feeds.New(s.graph, wanted).Make(feeds.Set{Seed: seed})
+	kind := feeds.Normal
+	if compiledmodel.Is(s.path) || s.isPipeline {
+		kind = feeds.Binary // no graph says which integers are indices, and of what: 0 and 1 suit most
+	}
+	values, err := feeds.New(s.graph, wanted).Make(feeds.Set{Seed: seed, Kind: kind})
 	if err != nil {
 		return nil, fault.New(fault.Input, "%s: make random inputs: %w", s.path, err).With("give inputs with --inputs")
 	}

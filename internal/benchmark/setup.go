@@ -32,6 +32,9 @@ func (b *bench) setup(m engine.Model, at place, sets *requests) (setup executor.
 	if err := s.change(&setup.Policy); err != nil {
 		return setup, o, fault.New(fault.Usage, "%s: %w", at.model, err).With("leave out --max-batch, --preferred, --delay, --queue and --queue-timeout")
 	}
+	if at.config == "" && setup.Policy.MaxBatch > 0 && !setup.Policy.Dynamic {
+		b.note("no batcher: requests run one by one; --max-batch N, or a configuration, switches it on")
+	}
 	return setup, o, sign(m, at, &setup)
 }
 

@@ -276,7 +276,12 @@ const maxAttempts = 40
 // randomInputs lists sets of inputs, the likeliest to suit the model first.
 func (j Job) randomInputs(m *onnx.Model) (out []attempt) {
 	maker := feeds.New(m, onnxpass.RealInputs(m))
-	for _, kind := range []feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths} {
+	kinds := []feeds.Kind{feeds.Normal, feeds.Binary, feeds.Lengths}
+	if compiledmodel.Is(j.Model) {
+		// No graph says which integers are indices, and of what: 0 and 1 suit most.
+		kinds = []feeds.Kind{feeds.Binary, feeds.Normal, feeds.Lengths}
+	}
+	for _, kind := range kinds {
 		for plan := range maker.Plans() {
 			if len(out) < maxAttempts {
 				out = append(out, attempt{maker: maker, set: feeds.Set{Plan: plan, Kind: kind, Seed: j.Seed}, sizes: maker.PlanText(plan)})

@@ -237,7 +237,7 @@ func (j Job) compare(m *onnx.Model, outputs map[string]eval.Value, r *Result) er
 		equal = equal && c.Equal
 	}
 	r.Equal = &equal
-	return r.verdict()
+	return r.verdict(len(j.Inputs) == 0)
 }
 
 // finitePairs counts the elements that a comparison could measure.
@@ -287,7 +287,7 @@ func (c Comparison) Text() string {
 }
 
 // verdict is the failure of a comparison that found differences.
-func (r *Result) verdict() error {
+func (r *Result) verdict(isRandom bool) error {
 	var first *Comparison
 	differing := 0
 	for i, c := range r.Comparisons {
@@ -302,6 +302,10 @@ func (r *Result) verdict() error {
 	if first == nil {
 		return nil
 	}
-	return fault.New(fault.Goal, "--expect: %d of %d outputs are not as expected; %s", differing, len(r.Comparisons),
+	missed := fault.New(fault.Goal, "--expect: %d of %d outputs are not as expected; %s", differing, len(r.Comparisons),
 		fmt.Sprintf("the first is %q: %s", first.Output, first.Text()))
+	if isRandom {
+		return missed.With("the inputs were random: give those that the expected outputs were made of, with --inputs")
+	}
+	return missed
 }

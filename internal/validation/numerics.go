@@ -235,6 +235,9 @@ func (c *comparison) run(ctx context.Context, j Job) error {
 	if err := c.prepare(); err != nil {
 		return err
 	}
+	if err := c.fixSizes(); err != nil {
+		return err
+	}
 	j.progress("compare")
 	check, err := optimization.Comparison{
 		Original: c.original, Result: c.result, Inputs: c.sets, Samples: c.Samples, Seed: c.Seed, Specialization: c.Sizes,
@@ -253,6 +256,47 @@ func (c *comparison) run(ctx context.Context, j Job) error {
 	}
 	return nil
 }
+
+// fixSizes gives the original the sizes that the result was fixed to: inputs of others suit
+// one of the two alone.
+func (c *comparison) fixSizes() error {
+	result, err := modelfile.Open(c.result)
+	if err != nil {
+		return err
+	}
+	defer result.Close()
+	original, err := modelfile.Open(c.original)
+	if err != nil {
+		return err
+	}
+	defer original.Close()
+	if c.Sizes.Shapes == nil {
+		c.Sizes.Shapes = map[string][]int64{}
+	}
+	for _, v := range onnxpass.RealInputs(original) {
+		fixed := result.Graph.Find(v.Name())
+		if _, given := c.Sizes.Shapes[v.Name()]; given || fixed == nil || !hasShape(v) || !hasShape(fixed) {
+			continue
+		}
+		own, others := v.Type.Shape.Dims, fixed.Type.Shape.Dims
+		if len(own) != len(others) {
+			continue
+		}
+		sizes, isFixed := make([]int64, len(own)), false
+		for axis, d := range own {
+			sizes[axis] = -1
+			if !d.Known && others[axis].Known {
+				sizes[axis], isFixed = others[axis].Value, true
+			}
+		}
+		if isFixed {
+			c.Sizes.Shapes[v.Name()] = sizes
+		}
+	}
+	return nil
+}
+
+func hasShape(v *onnx.Value) bool { return v.Type.IsTensor() && v.Type.Shape != nil }
 
 // tolerance is how far an output may be off; where the model does not say its type, the
 // values do.
