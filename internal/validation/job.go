@@ -106,6 +106,11 @@ func (j Job) check() (rules.Result, error) {
 		out.Checked = append(out.Checked, r.Checked...)
 		out.Judged, out.NoChip = out.Judged || r.Judged, out.NoChip || r.NoChip
 	}
+	for _, path := range plain {
+		for _, folder := range modelFolders(path) {
+			out.Findings = append(out.Findings, j.checkVersions(folder)...)
+		}
+	}
 	settled := Result{Result: out}
 	settled.settle()
 	return settled.Result, nil

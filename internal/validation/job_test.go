@@ -148,6 +148,23 @@ func TestEmulated(t *testing.T) {
 	if got := ids(check(t, path).Findings); got != "om-changed om-emulated" {
 		t.Errorf("found %q", got)
 	}
+	// In a repository as well, by whichever path it is named.
+	model := filepath.Join(folder, "models", "net")
+	if err := os.MkdirAll(filepath.Join(model, "1"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Save(filepath.Join(model, "1", "model.om")); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(model, "config.pbtxt")
+	if err := os.WriteFile(config, []byte(`name: "net" backend: "python" max_batch_size: 0`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range []string{filepath.Dir(model), model, config} {
+		if got := ids(check(t, named).Findings); !strings.Contains(got, "om-emulated") {
+			t.Errorf("%s: found %q", named, got)
+		}
+	}
 }
 
 // A project file is held against everything that it names, each finding in its place.

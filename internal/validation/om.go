@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/npuctl/npuctl/configgen/rules"
@@ -80,6 +81,53 @@ func (j Job) unlike(path string, r *compilation.Record) string {
 		return ""
 	}
 	return notInRecord.In(j.Language)
+}
+
+// modelFolders are the folders of models that a path names: the one of a config, the folder
+// itself, or those in a repository.
+func modelFolders(path string) (folders []string) {
+	const config = "config.pbtxt"
+	if filepath.Base(path) == config {
+		return []string{filepath.Dir(path)}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil // a file, or one that is not there: the rules say so
+	}
+	if exists(filepath.Join(path, config)) {
+		return []string{path}
+	}
+	for _, e := range entries {
+		if folder := filepath.Join(path, e.Name()); e.IsDir() && exists(filepath.Join(folder, config)) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// checkVersions looks for compiled models in the versions of a model of a repository that
+// no device runs.
+func (j Job) checkVersions(folder string) (found []findings.Finding) {
+	versions, err := os.ReadDir(folder)
+	if err != nil {
+		return nil // the rules say so
+	}
+	for _, version := range versions {
+		if _, err := strconv.ParseUint(version.Name(), 10, 63); err != nil || !version.IsDir() {
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(folder, version.Name()))
+		if err != nil {
+			continue
+		}
+		for _, file := range files {
+			path := filepath.Join(folder, version.Name(), file.Name())
+			if strings.EqualFold(filepath.Ext(path), ".om") && file.Type().IsRegular() && isEmulated(path) {
+				found = append(found, rules.Find("om-emulated", j.Language, path, path))
+			}
+		}
+	}
+	return found
 }
 
 func isEmulated(path string) bool {
