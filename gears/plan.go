@@ -83,7 +83,31 @@ const maxGears = 1024
 // the numbers of a gear by commas; where there is one number a gear, commas do.
 //
 //	262;326;390     1,2,4,8     224,224;336,336
+//
+// Names of the axes may stand before it, with a colon, for [Fit]:
+//
+//	height,width: 224,224;336,336
 func Parse(text string) (gears [][]int64, err error) {
+	_, gears, err = parseNamed(text)
+	return gears, err
+}
+
+// parseNamed reads a list, and the names before it; nil where there are none.
+func parseNamed(text string) (names []string, gears [][]int64, err error) {
+	if head, list, ok := strings.Cut(text, ":"); ok {
+		for name := range strings.SplitSeq(head, ",") {
+			names = append(names, strings.TrimSpace(name))
+		}
+		if slices.Contains(names, "") {
+			return nil, nil, fmt.Errorf("before the colon the names of the axes are wanted, as in height,width: 224,224;336,336")
+		}
+		text = list
+	}
+	gears, err = parseList(text)
+	return names, gears, err
+}
+
+func parseList(text string) (gears [][]int64, err error) {
 	text = strings.TrimRight(strings.TrimSpace(text), ";, ")
 	if text == "" {
 		return nil, fmt.Errorf("no gears are given")
@@ -119,24 +143,54 @@ func parseSize(word string) (int64, error) {
 
 // Fit makes a plan of a list of gears for a model. A gear has a number for each
 // open axis; one for each open place does as well, in the order of the inputs,
-// which is how ATC wants them. What does not fit is an error that names the axes.
+// which is how ATC wants them. Where the list names its axes as the model does, they come
+// in the model's order, whatever that of the list. What does not fit is an error that
+// names the axes.
 func Fit(inputs []Input, text string) (Plan, error) {
-	list, err := Parse(text)
+	names, list, err := parseNamed(text)
 	if err != nil {
 		return Plan{}, err
 	}
 	axes := OpenAxes(inputs)
 	if len(axes) == 0 {
-		return Plan{}, fmt.Errorf("the model leaves no dim open that gears could set")
+		return Plan{}, fmt.Errorf("the model leaves no dim open that gears could set; give the one whose sizes are not fixed yet (--batch, --dim and --input-shape of npuctl optimize fix them)")
 	}
 	if len(axes) == 1 && len(list) == 1 { // 1,2,4,8
 		list = columns(list[0])
+	}
+	if list, err = inOrder(list, names, axes); err != nil {
+		return Plan{}, err
 	}
 	if places := openPlaces(inputs); len(places) != len(axes) && allOfLength(list, len(places)) {
 		axes = places
 	}
 	p := Plan{axes, list}
 	return p, p.check()
+}
+
+// inOrder gives gears the order of a model's axes. Names of which the model knows none, as
+// where it names no axis, are no more than a comment: then the order is right as it is.
+func inOrder(list [][]int64, names []string, axes []Axis) ([][]int64, error) {
+	order := make([]int, len(axes)) // of the numbers in a gear
+	known := 0
+	for i, axis := range axes {
+		if order[i] = slices.Index(names, axis.Name); order[i] >= 0 && axis.Name != "" {
+			known++
+		}
+	}
+	switch {
+	case known == 0 || !allOfLength(list, len(names)):
+		return list, nil // the numbers of each gear are counted later
+	case known < len(axes) || len(names) != len(axes):
+		return nil, fmt.Errorf("the gears are of %s, the model leaves %s open: %s", strings.Join(names, ", "), axesText(len(axes)), Plan{Axes: axes}.axisNames())
+	}
+	sorted := make([][]int64, len(list))
+	for i, gear := range list {
+		for _, at := range order {
+			sorted[i] = append(sorted[i], gear[at])
+		}
+	}
+	return sorted, nil
 }
 
 // columns makes a gear of each number.

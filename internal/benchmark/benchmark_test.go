@@ -309,7 +309,7 @@ func TestRefusals(t *testing.T) {
 		{"no batch axis", func(j *Job) {
 			j.Models = []string{model(t, `<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Neg (x) }`)}
 			j.Requests.Sizes.Dims, j.Serving.Delay = nil, time.Millisecond
-		}, fault.Usage, "it has no batch axis"},
+		}, fault.Usage, "it has no open batch axis"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := short(path)

@@ -19,7 +19,7 @@ import (
 )
 
 // errNoBatch is the failure of a batcher for a model that takes no batches.
-var errNoBatch = errors.New("it has no batch axis, so that requests cannot share a batch")
+var errNoBatch = errors.New("it has no open batch axis, so that requests cannot share a batch (a model made static has none)")
 
 // mostInstances bounds what a flag may ask for.
 const mostInstances = 4096
