@@ -122,7 +122,7 @@ func TestService(t *testing.T) {
 		{"table:batch,time_ms\n1,1\n1,2\n", "batch 1 is there twice"},
 		{"table:batch,time_ms\n1,x\n", `line 2: time_ms: "x" is no time in milliseconds, from 0 to 1e+12`},
 		{"table:gear,time_ms\n4,1\n4,1\n", "line 3: gear 4 is there twice"},
-		{"table:", "read service times: EOF"},
+		{"table:", "it is empty: the first line must be batch,time_ms or gear,time_ms"},
 	} {
 		s, err := (*Service)(nil), error(nil)
 		if table, ok := strings.CutPrefix(test.text, "table:"); ok {

@@ -74,6 +74,9 @@ func ReadService(r io.Reader) (*Service, error) {
 	in := csv.NewReader(r)
 	in.FieldsPerRecord, in.Comment, in.TrimLeadingSpace = 2, '#', true
 	head, err := in.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("it is empty: the first line must be batch,time_ms or gear,time_ms")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read service times: %w", err)
 	}

@@ -50,7 +50,7 @@ func (f *compileFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&j.SoCs, "soc", nil, "`chip` to compile for: Ascend and the Name of npu-smi info; repeatable")
 	flags.StringVarP(&j.Output, "output", "o", "", "`file` to write, or folder for several (default MODEL.om beside the model)")
 	flags.BoolVar(&j.Static, "static", false, "demand that every shape is known, else exit with 4 and say what is not")
-	flags.StringVar(&j.Gears, "gears", "", "`sizes` to compile for beside each other: 1,2,4,8 or 262;326 or 224,224;336,336")
+	flags.StringVar(&j.Gears, "gears", "", "`sizes` to compile for beside each other: 1,2,4,8 or 262;326 or 224,224;336,336, or @PLAN.yaml of npuctl gears")
 	flags.BoolVar(&j.Dynamic, "dynamic", false, "leave open dims open")
 	f.sizes.add(flags)
 	flags.StringArrayVar(&f.bindings, "bind", nil, "make an input a constant: `sr=16000`; repeatable")

@@ -44,6 +44,8 @@ type configFlags struct {
 	// that they stand in for.
 	project *project.Project
 	taken   map[string]string
+	// completed is the job of npuctl compile that took over the rest of the file.
+	completed compilation.Job
 }
 
 func newConfigCommand(a *app) *cobra.Command {
@@ -91,7 +93,7 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	flags.Int64Var(&f.version, "version", 1, "`number` of the version folder")
 	flags.StringVar(&j.Backend, "backend", "", "`backend`: npu_ge (default), onnxruntime")
 	flags.BoolVar(&j.Static, "static", false, "demand that every dim but the batch is known, else exit with 4 and say what is not")
-	flags.StringVar(&j.Gears, "gears", "", "`sizes` to make the graph for: 1,2,4,8 or 262;326 or 224,224;336,336")
+	flags.StringVar(&j.Gears, "gears", "", "`sizes` to make the graph for: 1,2,4,8 or 262;326 or 224,224;336,336, or @PLAN.yaml of npuctl gears")
 	flags.BoolVar(&j.Dynamic, "dynamic", false, "leave open dims open (what happens without --gears and --static)")
 	f.sizes.add(flags)
 	flags.BoolVar(&j.NoOptimize, "no-optimize", false, "copy the model as it is (default: npu_ge gets what npuctl optimize makes of it)")
@@ -174,7 +176,7 @@ func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
 		err = f.services.check(cmd, job)
 	}
 	if err != nil {
-		return blameServe(err, f.project, f.taken)
+		return f.locate(err)
 	}
 	job.Beside = func(r *generate.Result) ([]*atomicfile.File, error) { return f.services.begin(job, r) }
 	say, stop := a.progress()
@@ -182,7 +184,7 @@ func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
 	job.Progress = say
 	r, err := job.Run(cmd.Context())
 	stop()
-	err = blameServe(err, f.project, f.taken)
+	err = f.locate(err)
 	if r != nil {
 		r.Chosen = append(r.Chosen, chosen...)
 	}
@@ -203,6 +205,12 @@ func (a *app) config(cmd *cobra.Command, f *configFlags, args []string) error {
 		return nil
 	}
 	return a.printConfig(r)
+}
+
+// locate tells a failure that names a flag for which the project file stands in where the
+// file says it.
+func (f *configFlags) locate(err error) error {
+	return f.completed.Locate(blameServe(err, f.project, f.taken))
 }
 
 // complete turns the flags into a job, with what the project file and the folder say.
@@ -275,7 +283,7 @@ func (f *configFlags) checkNumbers(flags *pflag.FlagSet, job *generate.Job) erro
 }
 
 // ofCompiling are flags of npuctl compile that a config has no use for.
-var ofCompiling = []string{"output", "cann", "keep-dtype", "mixlist", "fusion-switch", "input-format", "output-type", "fp16-input", "atc-arg", "timeout", "jobs", "bind"}
+var ofCompiling = []string{"output", "cann", "keep-dtype", "mixlist", "fusion-switch", "input-format", "output-type", "fp16-input", "atc-arg", "timeout", "jobs"}
 
 // completeFromProject takes the model, its sizes and gears, the chip and options from
 // npuctl.yaml or the folder as npuctl compile does, and what is for serving besides.
@@ -295,6 +303,10 @@ func (f *configFlags) completeFromProject(flags *pflag.FlagSet, args []string, j
 	if chosen, err = c.Complete(".", p, isGiven); err != nil {
 		return nil, err
 	}
+	f.completed = c
+	if err := f.checkBind(p, job.Backend, &c); err != nil {
+		return nil, err
+	}
 	job.Model, job.Sizes = c.Models[0], c.Sizes
 	job.Static, job.Dynamic, job.Gears = c.Static, c.Dynamic, c.Gears
 	job.Precision, job.AICoreNum = c.Options.Precision, c.Options.AICoreNum
@@ -306,6 +318,25 @@ func (f *configFlags) completeFromProject(flags *pflag.FlagSet, args []string, j
 		chosen = append(chosen, fmt.Sprintf("no chip: %s names %d, and --soc chooses one", project.FileName, len(c.SoCs)))
 	}
 	return chosen, nil
+}
+
+// checkBind refuses model.bind of the project file where the graph is not written anew:
+// what it makes a constant would stay an input.
+func (f *configFlags) checkBind(p *project.Project, backend string, c *compilation.Job) error {
+	if len(c.Sizes.Bind) == 0 {
+		return nil
+	}
+	reason := ""
+	switch {
+	case backend == generate.ONNXRuntime:
+		reason = "for " + generate.ONNXRuntime + " the model is copied as it is"
+	case c.NoOptimize:
+		reason = "without optimising the model is copied as it is"
+	default:
+		return nil
+	}
+	return fault.New(fault.Input, "%s: model.bind makes an input a constant, but %s", p.Place("model", "bind"), reason).
+		With("serve what npuctl optimize makes of the model, or take model.bind out")
 }
 
 func isSameFile(a, b string) bool {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/npuctl/npuctl/configgen/generate"
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/files"
 	"github.com/npuctl/npuctl/internal/project"
 )
 
@@ -140,10 +140,13 @@ func (f *serviceFlags) begin(job generate.Job, r *generate.Result) (files []*ato
 	return files, nil
 }
 
+// largestManifest bounds what is read of a file that is there.
+const largestManifest = 16 << 20
+
 // beginService begins a file, but for one that is there: nil where it says the same, and
 // a failure where it says something else.
 func beginService(path string, text []byte, force bool) (*atomicfile.File, error) {
-	old, err := os.ReadFile(path)
+	old, err := files.Read(path, largestManifest)
 	switch {
 	case err == nil && bytes.Equal(old, text):
 		return nil, nil

@@ -138,7 +138,7 @@ func newRootCommand(a *app) *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print one JSON object on standard output, and only that")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print nothing but errors")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colour, even on a terminal")
-	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newConfigCommand(a), newValidateCommand(a), newSimulateCommand(a), newBenchCommand(a), newReportCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
+	root.AddCommand(newOptimizeCommand(a), newInspectCommand(a), newInferCommand(a), newCompileCommand(a), newATCCommand(a), newInitCommand(a), newConfigCommand(a), newValidateCommand(a), newSimulateCommand(a), newGearsCommand(a), newBenchCommand(a), newReportCommand(a), newDoctorCommand(a), newEmulatorCommand(a), newManCommand(a))
 	root.AddCommand(newVersionCommand(a))
 	nameShells(root)
 	return root

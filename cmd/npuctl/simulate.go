@@ -22,6 +22,7 @@ import (
 	"github.com/npuctl/npuctl/configgen/rules"
 	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/files"
 	"github.com/npuctl/npuctl/internal/findings"
 	"github.com/npuctl/npuctl/internal/terminal"
 )
@@ -162,7 +163,7 @@ func (f *simulateFlags) readSetup(cmd *cobra.Command, run *simulation.Run) (note
 			return nil, err
 		}
 	}
-	data, err := os.ReadFile(f.config)
+	data, err := files.Read(f.config, largestTritonConfig)
 	if err != nil {
 		return nil, fault.New(fault.Input, "read the config: %w", err)
 	}
@@ -198,7 +199,11 @@ const mostInstances = 4096
 
 // batchGears reads --gears.
 func batchGears(text string) (sizes []int64, err error) {
-	rows, err := gears.Parse(text)
+	list, err := gears.Expand(text)
+	if err != nil {
+		return nil, fmt.Errorf("--gears: %w", err)
+	}
+	rows, err := gears.Parse(list)
 	if err == nil && len(rows) == 1 {
 		return rows[0], nil
 	}
@@ -229,6 +234,9 @@ func refusal(path string, data []byte) error {
 	return fault.New(fault.Input, "%s: the server refuses it", path).With("npuctl validate %s says why", path)
 }
 
+// largestTritonConfig bounds what is read of a config.pbtxt.
+const largestTritonConfig = 16 << 20
+
 func readService(text string) (*simulation.Service, error) {
 	if text == "" {
 		return nil, fault.New(fault.Usage, "--service: the time of a batch is missing").With("give fixed=4ms,item=0.5ms or a CSV file")
@@ -250,6 +258,9 @@ func readService(text string) (*simulation.Service, error) {
 
 // withFile reads an input file; what is wrong with it is told with its name.
 func withFile(path, what string, read func(io.Reader) error) error {
+	if err := files.Regular(path); err != nil { // a pipe that nobody writes would never end
+		return fault.New(fault.Input, "read the %s: %w", what, err)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return fault.New(fault.Input, "read the %s: %w", what, err)

@@ -47,7 +47,7 @@ func (j *Job) readyGraph(ctx context.Context, s *signature) (g *graph, done func
 	}
 	defer m.Close()
 	report := &Optimized{NodesBefore: countNodes(m)}
-	if report.Passes, err = j.optimise(ctx, m); err != nil || len(report.Passes) == 0 {
+	if report.Passes, err = j.optimise(ctx, m); err != nil || len(report.Passes) == 0 && len(j.Sizes.Bind) == 0 {
 		return g, done, err
 	}
 	report.NodesAfter = countNodes(m)
@@ -70,7 +70,7 @@ func (j *Job) optimise(ctx context.Context, m *onnx.Model) ([]onnxpass.PassChang
 		return nil, err
 	}
 	o := j.Passes
-	o.Specialized = fixesAny(j.Sizes)
+	o.Specialized = specializes(j.Sizes)
 	if info, err := os.Stat(j.Model); err == nil && o.MaxTotalGrowth == 0 {
 		o.MaxTotalGrowth = onnxpass.DefaultMaxTotalGrowth(info.Size())
 	}
@@ -91,6 +91,10 @@ func (j *Job) optimise(ctx context.Context, m *onnx.Model) ([]onnxpass.PassChang
 
 // fixesAny says whether open dims of a model get sizes.
 func fixesAny(s onnxpass.Specialization) bool { return s.Batch != 0 || len(s.Dims)+len(s.Shapes) > 0 }
+
+// specializes says whether a model gets sizes or values, so that what it declares of
+// shapes may no longer hold.
+func specializes(s onnxpass.Specialization) bool { return fixesAny(s) || len(s.Bind) > 0 }
 
 // saveIn saves a model in an empty folder; it gives the file and those beside it.
 func saveIn(folder string, m *onnx.Model) (path string, sides []string, err error) {

@@ -85,7 +85,7 @@ func (p *plan) place(ctx context.Context, r *Result) error {
 			os.RemoveAll(w.stage)
 		}
 	}()
-	old, err := os.ReadFile(r.Config)
+	old, err := files.Read(r.Config, largestConfig)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Input, "%w", err)
 	}

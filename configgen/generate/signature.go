@@ -89,7 +89,7 @@ func readSignature(ctx context.Context, path string, sizes onnxpass.Specializati
 	if err := m.Graph.Sort(); err != nil {
 		return nil, fault.New(fault.Input, "%s: %w", path, err)
 	}
-	r.inference = infer.New(m, infer.Options{StaleDeclarations: fixesAny(sizes)})
+	r.inference = infer.New(m, infer.Options{StaleDeclarations: specializes(sizes)})
 	if err := r.inference.Run(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

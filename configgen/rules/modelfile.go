@@ -220,11 +220,32 @@ func (c *context) checkTensorUnknown() {
 			f := c.report(p.At("name"), side, p.name)
 			near := nearest(p.name, names)
 			c.near(f, near)
-			if near != "" {
+			if near != "" && near == loneMissing(ports, names) {
 				replace(f, p.Message().Field("name").Values[0], quoted(near))
 			}
 		}
 	})
+}
+
+// loneMissing is the model's tensor that the config leaves out, where it is one alone and
+// one name alone of the config is unknown: then it is clear which is which. Else it is "".
+func loneMissing(ports []port, names []string) (missing string) {
+	unknown := 0
+	for _, p := range ports {
+		if !slices.Contains(names, p.name) {
+			unknown++
+		}
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(ports, func(p port) bool { return p.name == name }) {
+			continue
+		}
+		if missing != "" || unknown != 1 {
+			return ""
+		}
+		missing = name
+	}
+	return missing
 }
 
 func (c *context) checkTensorMissing() {

@@ -61,8 +61,7 @@ func outsideRules() []Rule {
 // Find makes a finding of a rule that is found outside of this package, about a file.
 // The arguments are those of the rule's message. An unknown id is a fault of ours.
 func Find(id string, l Language, file string, args ...any) findings.Finding {
-	table := outsideRules()
-	r := byID(table, id)
+	r := byID(Rules(), id)
 	if r == nil {
 		r = &Rule{ID: id, Severity: errorLevel, message: Text{"%v", "%v"}}
 	}

@@ -61,9 +61,9 @@ var owned = map[string]string{
 	"om": "npuctl atc runs any command line", "singleop": "npuctl atc runs any command line", "json": "npuctl atc runs any command line",
 }
 
-// files are the options that name a file to be read: ATC runs in another folder, so
+// fileOptions are the options that name a file to be read: ATC runs in another folder, so
 // that their paths are made absolute for it.
-var files = []string{
+var fileOptions = []string{
 	"keep_dtype", "modify_mixlist", "fusion_switch_file", "insert_op_conf", "op_precision_mode", "op_debug_config",
 	"compression_optimize_conf", "compress_weight_conf", "customize_dtypes", "raw_ge_options", "op_bank_path", "mdl_bank_path",
 	"weight", "op_name_map", "op_compiler_cache_dir", "debug_dir", "check_report",
@@ -236,7 +236,7 @@ func (j Job) extraOptions() (list arguments, err error) {
 func (list arguments) absolute() arguments {
 	out := slices.Clone(list)
 	for i, a := range out {
-		if slices.Contains(files, a.name) {
+		if slices.Contains(fileOptions, a.name) {
 			if path, err := filepath.Abs(a.value); err == nil {
 				out[i].value = path
 			}

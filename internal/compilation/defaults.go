@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/atomicfile"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/modelfile"
@@ -30,6 +31,9 @@ func (j *Job) Complete(folder string, p *project.Project, isGiven func(flag stri
 	}
 	c.sizes() // first, as a report shows the first few: what is left out matters most
 	c.options()
+	if j.Gears, err = gears.Expand(j.Gears); err != nil {
+		return nil, fmt.Errorf("%s: %w", j.wishes.name("gears"), err)
+	}
 	return c.chosen, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/npuctl/npuctl/internal/fault"
+	"github.com/npuctl/npuctl/internal/files"
 	"github.com/npuctl/npuctl/onnx"
 )
 
@@ -26,6 +27,9 @@ type FileFacts struct {
 
 // factsOf hashes a file.
 func factsOf(path string) (FileFacts, error) {
+	if err := files.Regular(path); err != nil {
+		return FileFacts{}, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return FileFacts{}, err
@@ -115,7 +119,7 @@ func (b *build) identify(m *onnx.Model, list arguments) error {
 	for _, a := range list {
 		switch {
 		case slices.Contains(withoutMeaning, a.name):
-		case slices.Contains(files, a.name):
+		case slices.Contains(fileOptions, a.name):
 			f, err := factsOf(a.value)
 			if err != nil {
 				return fault.New(fault.Input, "%s: %w", b.fileText(a), withoutCall(err))

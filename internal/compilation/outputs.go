@@ -81,7 +81,7 @@ func (j Job) protected() (paths []string) {
 	paths = append(paths, j.Options.KeepDType, j.Options.Mixlist, j.Options.FusionSwitch)
 	if extra, err := j.extraOptions(); err == nil { // else it is told later
 		for _, a := range extra {
-			if slices.Contains(files, a.name) {
+			if slices.Contains(fileOptions, a.name) {
 				paths = append(paths, a.value)
 			}
 		}

@@ -93,9 +93,22 @@ func (w wishes) locate(err error) error {
 		return err
 	}
 	for flag := range w.flags {
-		if text, isAbout := strings.CutPrefix(f.Err.Error(), "--"+flag+" "); isAbout {
-			return fault.New(fault.Input, "%s %s", w.name(flag), text).With("%s", f.Remedy)
+		text, isAbout := strings.CutPrefix(f.Err.Error(), "--"+flag)
+		if isAbout && (strings.HasPrefix(text, " ") || strings.HasPrefix(text, ":")) {
+			return fault.New(fault.Input, "%s%s", w.name(flag), text).With("%s", f.Remedy)
 		}
 	}
 	return err
+}
+
+// Locate gives a failure that speaks of a flag, or of passes, the words of the project
+// file, where [Job.Complete] took the setting from it. It is for commands that complete a
+// job as npuctl compile does and then do something else with it.
+func (j Job) Locate(err error) error {
+	var unknown *onnxpass.UnknownPassError
+	var f *fault.Error
+	if errors.As(err, &unknown) && errors.As(err, &f) && j.wishes.project != nil {
+		return j.wishes.unknownPass(unknown, j.Passes).With("%s", f.Remedy)
+	}
+	return j.wishes.locate(err)
 }

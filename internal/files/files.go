@@ -1,12 +1,13 @@
 // Package files has what commands share that fill a folder with files and must be able to
 // undo it: compare what is there with what is to be, make folders and know which, copy
-// until somebody says stop.
+// until somebody says stop. And it reads files that may be something else, such as pipes.
 package files
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -76,4 +77,31 @@ func Copy(ctx context.Context, into io.Writer, from io.Reader) error {
 			return err
 		}
 	}
+}
+
+// Read reads a file whole, of at most limit bytes. What is no regular file is refused
+// before it is opened: a pipe that nobody writes would never end.
+func Read(path string, limit int64) ([]byte, error) {
+	if err := Regular(path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return data, err
+}
+
+// Regular refuses a path that is there and, its links followed, is no regular file. What
+// is not there passes: opening it says so.
+func Regular(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", path)
+	}
+	return nil
 }

@@ -62,3 +62,25 @@ func TestCopy(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestRead(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "file")
+	if err := os.WriteFile(path, []byte("four"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := files.Read(path, 4); err != nil || string(data) != "four" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for _, test := range []struct {
+		path  string
+		limit int64
+		want  string
+	}{
+		{path, 3, "has more than 3 bytes"}, {folder, 4, "is no regular file"}, {os.DevNull, 4, "is no regular file"}, {path + "2", 4, "open "},
+	} {
+		if _, err := files.Read(test.path, test.limit); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s, %d bytes: %v", test.path, test.limit, err)
+		}
+	}
+}

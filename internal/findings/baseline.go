@@ -3,6 +3,7 @@ package findings
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/npuctl/npuctl/internal/atomicfile"
+	"github.com/npuctl/npuctl/internal/files"
 )
 
 // Baseline is a file of findings that are known and no longer told. Lines are not
@@ -28,14 +30,20 @@ type baselineEntry struct {
 
 const baselineVersion = 1
 
+// largestBaseline bounds the size of a baseline that is read.
+const largestBaseline = 256 << 20
+
 // ReadBaseline reads a baseline.
 func ReadBaseline(path string) (Baseline, error) {
 	var b Baseline
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, largestBaseline)
 	if err != nil {
 		return b, err
 	}
-	if err := json.Unmarshal(data, &b); err != nil {
+	var wrongType *json.UnmarshalTypeError
+	if err := json.Unmarshal(data, &b); errors.As(err, &wrongType) {
+		return b, fmt.Errorf("%s: no baseline: a JSON %s where it has %s", path, wrongType.Value, cmp.Or(wrongType.Field, "an object"))
+	} else if err != nil {
 		return b, fmt.Errorf("%s: no baseline: %w", path, err)
 	}
 	if b.Version != baselineVersion {

@@ -68,5 +68,5 @@ func fileURI(path string) string {
 	if filepath.IsAbs(path) {
 		return (&url.URL{Scheme: "file", Path: slashed}).String()
 	}
-	return (&url.URL{Path: slashed}).EscapedPath()
+	return (&url.URL{Path: slashed}).String() // which puts ./ before a first name with a colon
 }

@@ -1,10 +1,9 @@
 package project
 
 import (
-	"strings"
-
 	"go.yaml.in/yaml/v3"
 
+	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/yamlfile"
 )
 
@@ -26,22 +25,7 @@ type Gears struct{ Text string }
 
 // DecodeYAML reads the section gears: a text, or a list of numbers, texts or lists
 // of numbers.
-func (g *Gears) DecodeYAML(d *yamlfile.Decoder, n *yaml.Node) error {
-	switch n.Kind {
-	case yaml.ScalarNode:
-		g.Text = n.Value
-		return nil
-	case yaml.MappingNode:
-		return d.Refuse(n, "a list of gears is wanted here, not %s", yamlfile.KindText(n))
-	}
-	var parts []string
-	for _, e := range n.Content {
-		var numbers []string
-		if err := d.Decode(e, &numbers); err != nil {
-			return err
-		}
-		parts = append(parts, strings.Join(numbers, ","))
-	}
-	g.Text = strings.Join(parts, ";")
-	return nil
+func (g *Gears) DecodeYAML(d *yamlfile.Decoder, n *yaml.Node) (err error) {
+	g.Text, err = gears.DecodeList(d, n)
+	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/npuctl/npuctl/gears"
 	"github.com/npuctl/npuctl/internal/fault"
 	"github.com/npuctl/npuctl/internal/yamlfile"
 	"github.com/npuctl/npuctl/onnxpass"
@@ -32,7 +33,8 @@ type Project struct {
 	Optimize Optimize `yaml:"optimize"`
 	Compile  Compile  `yaml:"compile"`
 	// Gears are the sizes to compile for beside each other, as --gears takes them:
-	// a text, or a list of numbers or of lists of numbers.
+	// a text, or a list of numbers or of lists of numbers, or @ and a file with a plan,
+	// relative to this one.
 	Gears Gears `yaml:"gears"`
 	Serve Serve `yaml:"serve"`
 	Bench Bench `yaml:"bench"`
@@ -204,6 +206,9 @@ func Parse(data []byte, path string) (*Project, error) {
 	d := yamlfile.NewDecoder(path)
 	if err := d.Decode(root, p); err != nil {
 		return nil, err
+	}
+	if file, ok := gears.IsFile(p.Gears.Text); ok {
+		p.Gears.Text = gears.AtFile(p.Resolve(file))
 	}
 	return p, p.check(d, root)
 }
