@@ -142,14 +142,36 @@ func aligned(points []point, levels grid) []point {
 	return together(out)
 }
 
-// coarse is a grid for the search, with the places of given gears on it.
-func (s *searcher) coarse(shift float64, keep []gear) (grid, *cells) {
-	for n := s.coarseLevels; ; n = n * 9 / 10 {
-		levels := s.levelsOf(n, shift, keep)
-		if levels.len() <= mostPlaces || n < 2 {
-			return levels, s.cellsOn(levels, s.fine.points)
-		}
+// coarse begins a walk with gears on a coarse grid, on which they stand. With many axes the
+// grid has no room for all their places, and they move up to the next one.
+func (s *searcher) coarse(shift float64, gears []gear, effort *int64) *walk {
+	levels := s.levelsOf(s.coarseLevels, shift, gears)
+	for n := s.coarseLevels; levels.len() > mostPlaces && n > 1; {
+		n = n * 9 / 10
+		levels = s.levelsOf(n, shift, gears)
 	}
+	if levels.len() > mostPlaces {
+		levels = s.levelsOf(s.coarseLevels, shift, nil)
+		gears = s.snapped(gears, levels)
+	}
+	return newWalk(s, s.cellsOn(levels, s.fine.points), levels, gears, effort)
+}
+
+// snapped moves gears up to a grid.
+func (s *searcher) snapped(gears []gear, levels grid) []gear {
+	out := slices.Clone(gears)
+	for i, g := range gears {
+		if g.fixed {
+			continue
+		}
+		size := slices.Clone(g.size)
+		for a, n := range size {
+			at, _ := slices.BinarySearch(levels[a], n)
+			size[a] = levels[a][min(at, len(levels[a])-1)]
+		}
+		out[i] = gear{size: size, work: s.work.of(size)}
+	}
+	return out
 }
 
 // fromSquares notes the best choices whose gears are as large in every axis, as far as it
@@ -233,8 +255,7 @@ func (s *searcher) path() {
 				gears = known
 			}
 		}
-		places, c := s.coarse(0, gears)
-		walk := newWalk(s, c, places, gears, &effort)
+		walk := s.coarse(0, gears, &effort)
 		walk.fill(n, nil)
 		walk.descend()
 		s.note(s.settle(walk.state, &effort))
@@ -310,10 +331,9 @@ func (s *searcher) improveOne(n int, most int64) {
 	var w *walk
 	for wide := false; effort < most && tries < mostTries && s.ctx.Err() == nil; tries++ {
 		if w == nil || tries%sameGrid == 0 {
-			places, c := s.coarse(random.Float64(), now.gears)
-			w = newWalk(s, c, places, now.gears, &effort)
+			w = s.coarse(random.Float64(), now.gears, &effort)
 		}
-		w.shake(now.gears, random, wide)
+		w.shake(s.snapped(now.gears, w.places), random, wide)
 		wide = false
 		st := s.settleInto(spare, w.gears)
 		spare = nil
@@ -493,6 +513,7 @@ func (s *searcher) settleInto(st *state, gears []gear) *state {
 	return st
 }
 
+// pow is a whole power.
 func pow(n, exponent int) int {
 	x := 1
 	for range exponent {

@@ -248,6 +248,29 @@ func TestNeverWorseThanSquares(t *testing.T) {
 	}
 }
 
+// Many axes have room for few places in each, and are still planned for.
+func TestManyAxes(t *testing.T) {
+	random := rand.New(rand.NewPCG(14, 5))
+	for axes := 3; axes <= MaxAxes; axes++ {
+		s := NewSizes(make([]string, axes)...)
+		for range 40 {
+			size := make([]int64, axes)
+			for a := range size {
+				size[a] = 1 + random.Int64N(100)
+			}
+			if err := s.Add(size, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := Options{Max: 4}
+		r := plan(t, s, o)
+		agrees(t, s, o, r)
+		if first := r.Choices[0]; r.Best().Padded >= first.Padded {
+			t.Errorf("%d axes: 4 gears pad %v, one %v", axes, r.Best().Padded, first.Padded)
+		}
+	}
+}
+
 func TestMakeStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
