@@ -251,9 +251,9 @@ func TestNeverWorseThanSquares(t *testing.T) {
 // Many axes have room for few places in each, and are still planned for.
 func TestManyAxes(t *testing.T) {
 	random := rand.New(rand.NewPCG(14, 5))
-	for axes := 3; axes <= MaxAxes; axes++ {
+	for _, axes := range []int{3, 5, MaxAxes} {
 		s := NewSizes(make([]string, axes)...)
-		for range 40 {
+		for range 20 {
 			size := make([]int64, axes)
 			for a := range size {
 				size[a] = 1 + random.Int64N(100)
@@ -262,11 +262,11 @@ func TestManyAxes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o := Options{Max: 4}
+		o := Options{Max: 3}
 		r := plan(t, s, o)
 		agrees(t, s, o, r)
 		if first := r.Choices[0]; r.Best().Padded >= first.Padded {
-			t.Errorf("%d axes: 4 gears pad %v, one %v", axes, r.Best().Padded, first.Padded)
+			t.Errorf("%d axes: 3 gears pad %v, one %v", axes, r.Best().Padded, first.Padded)
 		}
 	}
 }
